@@ -143,10 +143,9 @@ std::vector<std::string> fuse_arguments(const MountOptions& options, std::string
                                         std::string_view durability) {
   // "server:/path[iwarp+process]": what `mount` shows as the source, with where the data goes and what it
   // survives.
-  const bool is_v6 = options.host.find(':') != std::string::npos;
-  const std::string host = is_v6 ? "[" + options.host + "]" : options.host;
   std::string source;
-  for (const char c : fmt::format("{}:{}[{}+{}]", host, options.path, transport, durability)) {
+  for (const char c :
+       fmt::format("{}:{}[{}+{}]", client::hosts_text(options), options.path, transport, durability)) {
     if (c == ',' || c == '\\') source += '\\';  // libfuse splits options at commas
     source += c;
   }

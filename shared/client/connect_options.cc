@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <expected>
 #include <utility>
 
 #include "shared/base/random.h"
@@ -80,28 +81,39 @@ Result<bool> take_number(const Option& option, ConnectOptions& options) {
   return true;
 }
 
+// The first host of `rest`, which then begins behind it, or what is missing.
+std::expected<std::string, std::string_view> take_host(std::string_view& rest) {
+  const bool bracket = rest.starts_with('[');
+  const size_t begin = bracket ? 1 : 0;
+  const size_t end = rest.find_first_of(bracket ? "]" : ",:");
+  if (end == std::string_view::npos)
+    return std::unexpected(bracket ? "no ']' behind the address" : "no ':' between server and path");
+  if (end == begin) return std::unexpected("no server");
+  std::string host(rest.substr(begin, end - begin));
+  rest.remove_prefix(bracket ? end + 1 : end);
+  return host;
+}
+
 }  // namespace
 
 Result<> parse_source(std::string_view source, ConnectOptions& options) {
   const auto wrong = [&](std::string_view why) {
-    return fail(EINVAL, fmt::format("{}: {}; write server:/path, server:port:/path or [v6-address]:/path",
+    return fail(EINVAL, fmt::format("{}: {}; write server:/path, server:port:/path, [v6-address]:/path or, "
+                                    "where one server has several addresses, server,server:/path",
                                     source, why));
   };
+  std::vector<std::string> hosts;
   std::string_view rest = source;
-  if (rest.starts_with('[')) {
-    const size_t end = rest.find(']');
-    if (end == std::string_view::npos) return wrong("no ']' behind the address");
-    options.host = rest.substr(1, end - 1);
-    rest.remove_prefix(end + 1);
-  } else {
-    const size_t colon = rest.find(':');
-    if (colon == std::string_view::npos) return wrong("no ':' between server and path");
-    options.host = rest.substr(0, colon);
-    rest.remove_prefix(colon);
-  }
-  if (options.host.empty()) return wrong("no server");
+  do {
+    if (!hosts.empty()) rest.remove_prefix(1);
+    const auto host = take_host(rest);
+    if (!host) return wrong(host.error());
+    hosts.push_back(*host);
+  } while (rest.starts_with(','));
   if (!rest.starts_with(':')) return wrong("no ':' behind the server");
   rest.remove_prefix(1);
+  options.host = std::move(hosts.front());
+  options.other_hosts.assign(hosts.begin() + 1, hosts.end());
   if (!rest.starts_with('/')) {
     const size_t colon = rest.find(':');
     if (colon == std::string_view::npos) return wrong("the path does not begin with '/'");
@@ -113,6 +125,15 @@ Result<> parse_source(std::string_view source, ConnectOptions& options) {
   if (!rest.starts_with('/')) return wrong("the path does not begin with '/'");
   options.path = rest;
   return {};
+}
+
+std::string hosts_text(const ConnectOptions& options) {
+  const auto shown = [](const std::string& host) {
+    return host.find(':') == std::string::npos ? host : "[" + host + "]";
+  };
+  std::string text = shown(options.host);
+  for (const std::string& other : options.other_hosts) text += "," + shown(other);
+  return text;
 }
 
 Result<bool> take_connect_option(const Option& option, ConnectOptions& options) {
@@ -130,6 +151,7 @@ Result<bool> take_connect_option(const Option& option, ConnectOptions& options) 
 initiator::SessionOptions session_options(const ConnectOptions& options, std::string owner) {
   initiator::SessionOptions session;
   session.host = options.host;
+  session.other_hosts = options.other_hosts;
   // nfs(5): RPC-over-RDMA has a port of its own.
   session.port = options.calls_by_rdma && !options.port_given ? rpc_rdma::kPort : options.port;
   session.owner = std::move(owner);

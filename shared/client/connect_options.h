@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "shared/base/result.h"
 #include "shared/client/option.h"
@@ -17,6 +18,7 @@ namespace pnfsrdma::client {
 // words, those of nfs(5).
 struct ConnectOptions {
   std::string host;
+  std::vector<std::string> other_hosts;  // of the same server, in the order in which they are asked
   std::string path = "/";
   uint16_t port = 2049;
   bool port_given = false;
@@ -30,8 +32,11 @@ struct ConnectOptions {
   bool require_persistent = false;   // require_durability=persistent
 };
 
-// "host:/path", "host:port:/path", "[::1]:/path" -> host, port, path. EINVAL says what is missing.
+// "host:/path", "host:port:/path", "[::1]:/path", and "host,host,...:/path" where one server has several -> hosts,
+// port, path. EINVAL says what is missing.
 Result<> parse_source(std::string_view source, ConnectOptions& options);
+// The hosts as a source has them: "a,[::1]".
+std::string hosts_text(const ConnectOptions& options);
 
 // False: it is none of these. EINVAL names the option and what it may be.
 Result<bool> take_connect_option(const Option& option, ConnectOptions& options);

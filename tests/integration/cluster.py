@@ -39,9 +39,9 @@ def wait_until(condition, seconds, what):
         time.sleep(0.02)
 
 
-def answers(port):
+def answers(port, host="127.0.0.1"):
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        socket.create_connection((host, port), timeout=1).close()
         return True
     except OSError:
         return False
@@ -119,7 +119,7 @@ class Cluster:
     def format_brick(self, name):
         self.run("brickd", "--config", str(self.home / f"{name}.json"), "--format")
 
-    def start(self, name, port):
+    def start(self, name, port, host="127.0.0.1"):
         program = "brickd" if name.startswith("brick") else f"{name}d"
         with open(self.home / f"{name}.log", "a") as log:
             self.processes[name] = subprocess.Popen(
@@ -130,14 +130,14 @@ class Cluster:
         def ready():
             if process.poll() is not None:
                 raise RuntimeError(f"{name}d ended with {process.returncode}:\n{self.log(name)[-3000:]}")
-            return answers(port)
+            return answers(port, host)
         wait_until(ready, START_SECONDS, f"{name}d answers on port {port}")
 
     def start_brick(self, name="brick"):
         self.start(name, self.data_ports[name])
 
-    def start_mds(self):
-        self.start("mds", self.nfs_port)
+    def start_mds(self, host="127.0.0.1"):
+        self.start("mds", self.nfs_port, host)
 
     def start_all(self):
         self.format()

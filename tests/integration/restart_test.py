@@ -4,17 +4,24 @@
 
 usage: restart_test.py BIN_DIRECTORY
 """
+import json
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import sys
 import time
 import unittest
 
-from cluster import Cluster, OpenFile, wait_until
+from cluster import Cluster, Mount, OpenFile, wait_until
 
 BIN = sys.argv.pop(1)
 MIB = 1 << 20
+
+
+class MountOfSeveralHosts(Mount):
+    server = "127.0.0.1,127.0.0.2"
 
 
 class Restart(unittest.TestCase):
@@ -46,6 +53,29 @@ class Restart(unittest.TestCase):
             f.write(b"before")
         f.close()
         self.mount.unmount()
+
+    def test_the_mds_comes_back_at_another_of_its_addresses(self):
+        mount = MountOfSeveralHosts(self.cluster, "several", "", self.cluster.nfs_port)
+        self.cluster.mounts.append(mount)
+        f = OpenFile(mount / "open")
+        f.write(b"before" * MIB)
+        f.fsync()
+        config = json.loads((self.cluster.home / "mds.json").read_text())
+        for host in ("127.0.0.2", "127.0.0.1"):
+            self.cluster.kill("mds")
+            self.cluster.write_config("mds", {**config, "listen": [f"{host}:{self.cluster.nfs_port}"]})
+            self.cluster.start_mds(host)
+            wait_until(lambda: re.findall("host-found .* host=(.*)", self.cluster.log("several"))[-1] == host, 30,
+                       f"the mount found {host}")
+            f.write(b"after!")
+            f.fsync()
+            self.assertEqual(f.read(12), b"after!before")
+            f.write(b"before")
+            f.fsync()
+        f.close()
+        self.assertIn("127.0.0.1,127.0.0.2:/", pathlib.Path("/proc/mounts").read_text().replace("\\054", ","))
+        mount.unmount()
+        self.mount.kill()
 
     def test_the_brick_is_restarted_while_a_file_is_open(self):
         f = OpenFile(self.mount / "open")

@@ -39,7 +39,7 @@ Result<> WireSocket::receive(bool wait, std::vector<Bytes>& records) {
 namespace initiator {
 
 // The owner's name is the client's number.
-Result<std::shared_ptr<SessionSocket>> SessionSocket::connect(const SessionOptions& options,
+Result<std::shared_ptr<SessionSocket>> SessionSocket::connect(const SessionOptions& options, std::string_view,
                                                               Milliseconds timeout, size_t,
                                                               Counters& counters, DeferredDestruction&) {
   auto wire = sim::MdsNetwork::current().connect(std::stoul(options.owner), steady_now() + timeout);

@@ -133,8 +133,9 @@ Result<> Session::State::await_reply(Call& call) {
 // RFC 8881, 2.10.6.2: no retransmission on a connection that lives. So a server that is silent for too long
 // costs it the connection, and recovery sends again.
 void Session::State::check_patience(Lock& lock, const Slot& slot) {
-  if (!connected() || now() - slot.sent_at < options.timeout) return;
+  if (!connected() || now() - slot.sent_at < options.silence()) return;
   log_warning("session", "server-not-responding server={} transmissions={}", server_name, slot.transmissions);
+  silent_ = true;
   lose(lock, socket_, Damage::kConnection, "no reply in time");
 }
 

@@ -23,8 +23,10 @@ namespace {
 using nfs4::Status;
 using Socket = std::shared_ptr<SessionSocket>;
 
-// A server that is there answers these at once; a connection that brings no answer is better made anew.
+// A server that is there answers these at once; a connection that brings no answer is better made anew, and one to
+// another host the sooner.
 constexpr Milliseconds kPatience = std::chrono::seconds(10);
+constexpr Milliseconds kPatienceWithOthers = std::chrono::seconds(3);
 constexpr int kDelaysMax = 50;
 constexpr size_t kMountPointBytesMax = 255;
 
@@ -44,7 +46,10 @@ Error to_error(std::string_view what, Status status) {
 
 Establishment::Establishment(const SessionOptions& options, const std::atomic<bool>& stop,
                              CallHandler on_call)
-    : options_(options), stop_(stop), on_call_(std::move(on_call)) {
+    : options_(options),
+      patience_(options.other_hosts.empty() ? kPatience : kPatienceWithOthers),
+      stop_(stop),
+      on_call_(std::move(on_call)) {
   SystemRandom().fill(verifier_);
   established_.minor_version = options.minor_version;
 }
@@ -72,7 +77,7 @@ Result<> Establishment::try_to_recover(const Socket& socket, Damage damage,
     TRY_ASSIGN(const Status status, create_session(socket));
     if (status == Status::kOk) {
       // Most often it is gone anyway; one that is only broken must not stay.
-      TRY(exchange(socket, before, kPatience));
+      TRY(exchange(socket, before, patience_));
       return {};
     }
   }
@@ -87,7 +92,7 @@ Result<bool> Establishment::bind(const Socket& socket) {
   nfs4::BindConnectionToSessionArguments arguments;
   arguments.session_id = established_.session_id;
   arguments.direction = nfs4::DirectionFromClient::kForeOrBoth;
-  TRY_ASSIGN(const nfs4::CompoundResults results, exchange(socket, arguments, kPatience));
+  TRY_ASSIGN(const nfs4::CompoundResults results, exchange(socket, arguments, patience_));
   return results.status == Status::kOk;
 }
 
@@ -104,12 +109,12 @@ Result<> Establishment::exchange_id(const Socket& socket) {
     implementation.name += " mount=" + options_.mount_point;
   arguments.implementation = implementation;
 
-  TRY_ASSIGN(nfs4::CompoundResults results, exchange(socket, arguments, kPatience));
+  TRY_ASSIGN(nfs4::CompoundResults results, exchange(socket, arguments, patience_));
   if (results.status == Status::kMinorVersMismatch && established_.minor_version > 1) {
     log_info("session", "minor-version-fallback server={} from={}", options_.host,
              established_.minor_version);
     established_.minor_version = 1;
-    TRY_ASSIGN(results, exchange(socket, arguments, kPatience));
+    TRY_ASSIGN(results, exchange(socket, arguments, patience_));
   }
   if (results.status == Status::kMinorVersMismatch) {
     return fail(EPROTONOSUPPORT, "the server speaks neither NFSv4.2 nor NFSv4.1");
@@ -122,6 +127,7 @@ Result<> Establishment::exchange_id(const Socket& socket) {
   if (response == nullptr) return fail(EPROTO, "EXCHANGE_ID: the MDS answered another operation");
 
   const nfs4::ExchangeIdResult& result = response->result;
+  TRY(check_server(result));
   const bool confirmed = (result.flags & nfs4::kExchangeConfirmed) != 0;
   // Else nothing of the state of before exists.
   const bool same = confirmed && result.client_id == established_.clientid;
@@ -131,6 +137,15 @@ Result<> Establishment::exchange_id(const Socket& socket) {
   create_sequence_ = result.sequence_id;
   if (result.implementation) established_.implementation = result.implementation->name;
   return {};
+}
+
+// Of several hosts: what one has granted means nothing to a server that is another one (RFC 8881, 2.10.4).
+Result<> Establishment::check_server(const nfs4::ExchangeIdResult& result) {
+  if (options_.other_hosts.empty()) return {};
+  const std::pair answers(result.server_owner.major_id, result.server_scope);
+  if (!server_) server_ = answers;
+  if (*server_ == answers) return {};
+  return fail(EREMCHG, "EXCHANGE_ID: another server answers here than at the first of the hosts");
 }
 
 nfs4::CreateSessionArguments Establishment::session_wish() const {
@@ -156,7 +171,7 @@ nfs4::CreateSessionArguments Establishment::session_wish() const {
 }
 
 Result<Status> Establishment::create_session(const Socket& socket) {
-  TRY_ASSIGN(const nfs4::CompoundResults results, exchange(socket, session_wish(), kPatience));
+  TRY_ASSIGN(const nfs4::CompoundResults results, exchange(socket, session_wish(), patience_));
   if (results.status != Status::kOk) return results.status;
   const auto* response = std::get_if<nfs4::CreateSessionResponse>(&results.operations.at(0));
   if (response == nullptr) return fail(EPROTO, "CREATE_SESSION: the MDS answered another operation");
@@ -225,8 +240,8 @@ Result<Bytes> Establishment::await(const Socket& socket, uint32_t xid, Milliseco
 }
 
 Result<Bytes> Establishment::repeat(const Socket& socket, ByteSpan request, uint32_t xid) {
-  TRY(socket->send(request, kPatience));
-  return await(socket, xid, kPatience);
+  TRY(socket->send(request, patience_));
+  return await(socket, xid, patience_);
 }
 
 void Establishment::destroy(const Socket& socket) {

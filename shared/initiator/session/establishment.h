@@ -47,9 +47,9 @@ class Establishment {
   Establishment(const SessionOptions& options, const std::atomic<bool>& stop, CallHandler on_call);
 
   // Errors: ECONNRESET, ETIMEDOUT (try again on a new connection), EPROTO, EPROTONOSUPPORT (neither minor
-  // version), EBUSY (another client uses our owner id), ECANCELED (stop); others as the server's status says.
-  // `session_lost` is called before a new session takes the place of one that is lost, unless the client is
-  // lost as well; its error ends the attempt.
+  // version), EBUSY (another client uses our owner id), EREMCHG (another server than before), ECANCELED (stop);
+  // others as the server's status says. `session_lost` is called before a new session takes the place of one
+  // that is lost, unless the client is lost as well; its error ends the attempt.
   Result<Recovered> recover(const std::shared_ptr<SessionSocket>& socket, Damage damage,
                             const std::function<Result<>()>& session_lost);
 
@@ -68,18 +68,21 @@ class Establishment {
                           const std::function<Result<>()>& session_lost);
   Result<bool> bind(const std::shared_ptr<SessionSocket>& socket);
   Result<> exchange_id(const std::shared_ptr<SessionSocket>& socket);
+  Result<> check_server(const nfs4::ExchangeIdResult& result);
   Result<nfs4::Status> create_session(const std::shared_ptr<SessionSocket>& socket);
   Result<Bytes> await(const std::shared_ptr<SessionSocket>& socket, uint32_t xid, Milliseconds patience);
   nfs4::CreateSessionArguments session_wish() const;
   void note_session(const nfs4::CreateSessionResult& result);
 
   const SessionOptions& options_;
+  const Milliseconds patience_;
   const std::atomic<bool>& stop_;
   CallHandler on_call_;
   nfs4::Verifier verifier_{};  // of this incarnation of the client
   uint32_t create_sequence_ = 0;
   uint32_t next_xid_ = 1;
   Established established_;
+  std::optional<std::pair<nfs4::OwnerId, nfs4::OwnerId>> server_;  // of several hosts: its owner and scope
   // Since the last recover() that succeeded: one that failed may have made them all the same.
   bool new_session_ = false, new_client_ = false;
 };

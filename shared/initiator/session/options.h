@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -21,6 +22,8 @@ namespace pnfsrdma::initiator {
 // How to reach an MDS and how patient to be.
 struct SessionOptions {
   std::string host;
+  // More addresses of the same server, or of hosts that take it over: asked in turn where it does not answer.
+  std::vector<std::string> other_hosts;
   uint16_t port = 2049;
   // The connection is RPC-over-RDMA over the first of these that reaches the MDS; none: TCP.
   std::vector<std::shared_ptr<rdma::Transport>> rdma_transports;
@@ -49,6 +52,10 @@ struct SessionOptions {
   // How long this host has been suspended: the server's lease runs on. Thread-safe.
   std::function<std::chrono::nanoseconds()> slept = slept_so_far;
 
+  // So long without a reply, and the connection counts as lost. With others to ask, that is soon.
+  Milliseconds silence() const {
+    return other_hosts.empty() ? timeout : std::min<Milliseconds>(timeout, std::chrono::seconds(5));
+  }
   // The patience of a soft mount, from the start of a call.
   Milliseconds soft_limit() const { return timeout * (1 + retransmissions); }
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
+#include <utility>
 
 #include "shared/base/log.h"
 #include "shared/base/sync.h"
@@ -67,11 +68,28 @@ Result<> Session::State::establish_first(CallbackHandler* callbacks, RecoveryHan
   }
 }
 
+// Each of the server's hosts, from the one that answered last on.
 Result<> Session::State::try_to_recover(Damage damage) {
-  TRY_ASSIGN(auto socket, SessionSocket::connect(options, kConnectTimeout, options.message_size + 4096,
+  for (size_t tried = 1;; ++tried) {
+    const std::string& host = tried_at_ == 0 ? options.host : options.other_hosts[tried_at_ - 1];
+    Result<> result = recover_at(host, damage);
+    if (result || tried > options.other_hosts.size() || aborted) return result;
+    log_info("session", "host-tried server={} host={} cause=\"{}\"", server_name, host,
+             result.error().to_string());
+    next_host();
+  }
+}
+
+void Session::State::next_host() {
+  tried_at_ = (tried_at_ + 1) % (1 + options.other_hosts.size());
+}
+
+Result<> Session::State::recover_at(const std::string& host, Damage damage) {
+  TRY_ASSIGN(auto socket, SessionSocket::connect(options, host, kConnectTimeout, options.message_size + 4096,
                                                  socket_counters_, destruction_));
   TRY_ASSIGN(const Recovered recovered,
              establishment_.recover(socket, damage, [&] { return ask_what_was_done(socket); }));
+  if (!options.other_hosts.empty()) log_info("session", "host-found server={} host={}", server_name, host);
   publish(socket, recovered);
   bool reclaiming = false;
   {
@@ -243,6 +261,8 @@ void Session::State::recover() {
       Lock lock(mutex_);
       if (stopping_ || aborted || standing_ == Standing::kLive) return;
       damage = damage_;
+      // It takes connections, perhaps, and says nothing.
+      if (std::exchange(silent_, false)) next_host();
       standing_ = Standing::kRecovering;
       poller_.watch(nullptr);
       // A caller may still be on its way out of recv() on the old connection.

@@ -10,9 +10,19 @@
 
 namespace pnfsrdma::initiator {
 
+namespace {
+
+std::string name_of(const SessionOptions& options) {
+  std::string hosts = options.host;
+  for (const std::string& other : options.other_hosts) hosts += "," + other;
+  return fmt::format("{}:{}", hosts, options.port);
+}
+
+}  // namespace
+
 Session::State::State(const SessionOptions& wanted)
     : options(wanted),
-      server_name(fmt::format("{}:{}", wanted.host, wanted.port)),
+      server_name(name_of(wanted)),
       establishment_(options, aborted, [this](const auto& socket, Bytes record) {
         backchannel.push(socket, std::move(record));
       }) {}

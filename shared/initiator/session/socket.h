@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "shared/base/bytes.h"
@@ -29,11 +30,11 @@ class SessionSocket {
   };
   static constexpr Milliseconds kSlice = std::chrono::seconds(1);
 
-  // As the options say: RPC-over-RDMA over the first of rdma_transports that reaches the MDS, or TCP if there
-  // are none. An RDMA connection ends in `destruction`.
-  static Result<std::shared_ptr<SessionSocket>> connect(const SessionOptions& options, Milliseconds timeout,
-                                                        size_t record_bytes_max, Counters& counters,
-                                                        DeferredDestruction& destruction);
+  // To `host`, as the options say: RPC-over-RDMA over the first of rdma_transports that reaches the MDS, or TCP if
+  // there are none. An RDMA connection ends in `destruction`.
+  static Result<std::shared_ptr<SessionSocket>> connect(const SessionOptions& options, std::string_view host,
+                                                        Milliseconds timeout, size_t record_bytes_max,
+                                                        Counters& counters, DeferredDestruction& destruction);
   virtual ~SessionSocket() = default;
 
   // Sends a whole record, mark included; gives up when the peer takes nothing for `patience`. An error means

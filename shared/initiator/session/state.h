@@ -124,6 +124,8 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void lose(Lock& lock, const std::shared_ptr<SessionSocket>& socket, Damage damage, std::string_view why);
   void recover();
   Result<> try_to_recover(Damage damage);
+  Result<> recover_at(const std::string& host, Damage damage);
+  void next_host();
   void publish(const std::shared_ptr<SessionSocket>& socket, const Recovered& recovered);
   Result<> ask_what_was_done(const std::shared_ptr<SessionSocket>& socket);
   void settle_slots(bool new_session, std::vector<Slot*>& to_send);
@@ -133,6 +135,8 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void take_limits(const CompoundReply& reply);
   void keep_lease();
   void keep_watch(Poller::Events events);
+
+  size_t tried_at_ = 0;  // the background thread's: which of the server's hosts, 0 is the first one
 
   // revoked.cc; the background thread, and the posts thread with the answers.
   void free_revoked();
@@ -150,6 +154,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   // Guarded by mutex_.
   Standing standing_ = Standing::kRecovering;
   Damage damage_ = Damage::kConnection;
+  bool silent_ = false;  // what was lost is the connection to a host that did not answer
   std::shared_ptr<SessionSocket> socket_;
   Established established_;
   SlotTable slots_;

@@ -36,9 +36,18 @@ TEST(Source, PortAndVersion6Address) {
   EXPECT_EQ(source("[::1]:77:/x").port, 77);
 }
 
+TEST(Source, SeveralHosts) {
+  const MountOptions options = source("a.example,[fe80::1],10.0.0.3:12049:/x");
+  EXPECT_EQ(options.host, "a.example");
+  EXPECT_EQ(options.other_hosts, (std::vector<std::string>{"fe80::1", "10.0.0.3"}));
+  EXPECT_EQ(options.port, 12049);
+  EXPECT_EQ(options.path, "/x");
+  EXPECT_EQ(client::hosts_text(options), "a.example,[fe80::1],10.0.0.3");
+}
+
 TEST(Source, WhatIsMissingIsSaid) {
-  for (const char* text :
-       {"", "host", ":/x", "host:", "host:path", "[::1", "[::1]/x", "host:0:/x", "host:99999:/x"}) {
+  for (const char* text : {"a,:/x", ",a:/x", "a,,b:/x", "a,b", "[::1],:/x", "", "host", ":/x",
+                           "host:", "host:path", "[::1", "[::1]/x", "host:0:/x", "host:99999:/x"}) {
     MountOptions options;
     EXPECT_FALSE(client::parse_source(text, options)) << text;
   }

@@ -41,9 +41,10 @@ class ScriptedMds {
     kSilence,        // no answer at all
   };
 
-  ScriptedMds() {
+  // `number`: of the port, 0: any.
+  explicit ScriptedMds(in_addr_t host = INADDR_LOOPBACK, uint16_t number = 0) {
     listener_ = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(number), .sin_addr = {htonl(host)}};
     CHECK(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
     CHECK(::listen(listener_.get(), 16) == 0);
     socklen_t size = sizeof address;
@@ -72,6 +73,7 @@ class ScriptedMds {
   uint32_t minor_version_max = 2;
   uint32_t status_flags = 0;
   uint32_t slots = 8;
+  std::string owner = "server";  // so_major_id
   std::vector<Bytes>
       requests;  // every record with a SEQUENCE as it came, without those that ask for the lease
   std::vector<nfs4::SequenceArguments> sequences;
@@ -298,6 +300,7 @@ class ScriptedMds {
       }
       result.client_id = clientid_;
       result.sequence_id = create_sequence_ + 1;
+      result.server_owner.major_id = nfs4::OwnerId(as_bytes(owner));
       result.flags = nfs4::kExchangeUsePnfsMds | (known ? nfs4::kExchangeConfirmed : 0);
       return nfs4::ExchangeIdResponse(result);
     }
