@@ -12,6 +12,7 @@ class CheckpointView final : public KeyValueStore {
   CheckpointView(KeyValueStore& whole, SnapshotNumber number) : whole_(whole), number_(number) {}
 
   Sequence last_namespace_sequence() const override { return 0; }
+  Sequence last_sequence() const override { return 0; }
   Sequence synced_sequence() const override { return 0; }
   void when_synced(Sequence, std::function<void()>) override {}
   Result<> sync() override { return {}; }

@@ -134,6 +134,8 @@ class KeyValueStore {
   // The newest commit of kind kNamespace. Every reply, a read-only one too, may have seen it and so waits for
   // it.
   virtual Sequence last_namespace_sequence() const = 0;
+  // The newest commit of any kind.
+  virtual Sequence last_sequence() const = 0;
   // All commits up to this one are durable.
   virtual Sequence synced_sequence() const = 0;
   // Runs `callback` in the control loop, at the end of a turn, once `sequence` is durable; never from inside
@@ -141,11 +143,11 @@ class KeyValueStore {
   // waiting ones never run.
   virtual void when_synced(Sequence sequence, std::function<void()> callback) = 0;
 
-  // All that was committed survives the death of the process. Otherwise some of it is in the engine's own memory, until
-  // the end of the turn: a reply that may have seen it waits for that.
-  virtual bool written() const { return true; }
-  // Runs `callback` when all that was committed before the call is written, at the end of this turn at the latest. Not
-  // to be called where written() says so already. After a failure the waiting ones never run.
+  // All commits up to this one survive the death of the process. Otherwise some of them are in the engine's own memory,
+  // until the end of the turn: a reply that may have seen them waits for that.
+  virtual bool written(Sequence) const { return true; }
+  // Runs `callback` when all that was committed before the call is written, with an engine of this host at the end of
+  // this turn. Not to be called where written() says so already. After a failure the waiting ones never run.
   virtual void when_written(std::function<void()> callback) { callback(); }
 
   virtual StoreRoom room() const { return {}; }
@@ -194,6 +196,7 @@ class KeyValueStore {
  private:
   friend class RequestReads;
   friend class CheckpointView;
+  friend class ReplicatedStore;
   Result<std::optional<std::string>> read_routed(std::string_view key, Reach reach);
   Result<> walk_routed(std::string_view prefix, std::string_view from, const Visitor& visitor, Reach reach,
                        std::string& reached);

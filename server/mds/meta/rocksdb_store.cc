@@ -205,6 +205,7 @@ class RocksdbEngine final : public KeyValueStore {
   }
 
   Sequence last_namespace_sequence() const override { return last_namespace_; }
+  Sequence last_sequence() const override { return last_; }
   Sequence synced_sequence() const override { return synced_; }
 
   void when_synced(Sequence sequence, std::function<void()> callback) override {
@@ -213,7 +214,7 @@ class RocksdbEngine final : public KeyValueStore {
     loop_.at_turn_end(lifetime_.guard([this] { progress(durable_); }));
   }
 
-  bool written() const override { return !unwritten_; }
+  bool written(Sequence sequence) const override { return !unwritten_ || sequence <= handed_over_; }
   void when_written(std::function<void()> callback) override {
     write_waiters_.push_back(std::move(callback));
   }

@@ -397,17 +397,18 @@ void Compound::replay() {
 void Compound::send_when_durable() {
   KeyValueStore& store = context_.services.store;
   const Sequence seen = store.last_namespace_sequence();
-  if (seen <= store.synced_sequence()) return send_when_written();
+  const Sequence told = store.last_sequence();
+  if (seen <= store.synced_sequence()) return send_when_written(told);
   hold(reply_->capacity());
-  store.when_synced(seen, [self = std::weak_ptr(self_)] {
-    if (const auto live = self.lock()) (*live)->send_when_written();
+  store.when_synced(seen, [self = std::weak_ptr(self_), told] {
+    if (const auto live = self.lock()) (*live)->send_when_written(told);
   });
 }
 
 // Opens, locks and the like need not be synced, but what a client has been told must survive the daemon.
-void Compound::send_when_written() {
+void Compound::send_when_written(Sequence told) {
   KeyValueStore& store = context_.services.store;
-  if (store.written()) return send_now();
+  if (store.written(told)) return send_now();
   hold(reply_->capacity());
   store.when_written([self = std::weak_ptr(self_)] {
     if (const auto live = self.lock()) (*live)->send_now();

@@ -69,7 +69,7 @@ class Compound {
   void replay();
   void finish();
   void send_when_durable();
-  void send_when_written();
+  void send_when_written(Sequence told);
   void send_now();
   void send(CompoundReply reply);
 

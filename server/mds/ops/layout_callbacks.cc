@@ -60,7 +60,7 @@ void LayoutCallbacks::recall_layout(const LayoutRecall& recall, std::function<vo
   };
   // As a reply does: the new seqid is on record, but perhaps not written yet.
   KeyValueStore& store = names_.store();
-  if (store.written()) return call();
+  if (store.written(store.last_sequence())) return call();
   store.when_written(std::move(call));
 }
 

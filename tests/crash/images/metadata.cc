@@ -47,6 +47,7 @@ class RecordingStore final : public mds::KeyValueStore {
     return committed;
   }
   mds::Sequence last_namespace_sequence() const override { return inner_.last_namespace_sequence(); }
+  mds::Sequence last_sequence() const override { return inner_.last_sequence(); }
   mds::Sequence synced_sequence() const override { return inner_.synced_sequence(); }
   void when_synced(mds::Sequence sequence, std::function<void()> callback) override {
     inner_.when_synced(sequence, std::move(callback));

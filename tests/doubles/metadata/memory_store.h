@@ -26,9 +26,10 @@ class MemoryStore : public KeyValueStore {
   ~MemoryStore() override;
 
   Sequence last_namespace_sequence() const override { return last_namespace_; }
+  Sequence last_sequence() const override { return last_; }
   Sequence synced_sequence() const override { return synced_; }
   void when_synced(Sequence sequence, std::function<void()> callback) override;
-  bool written() const override { return !unwritten_; }
+  bool written(Sequence) const override { return !unwritten_; }
   void when_written(std::function<void()> callback) override {
     write_waiters_.push_back(std::move(callback));
   }

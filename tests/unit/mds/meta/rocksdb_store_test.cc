@@ -69,15 +69,15 @@ TEST_F(Rocksdb, WhatWasAnsweredSurvivesAPowerFailureAndTheRestDoesNot) {
 TEST_F(Rocksdb, AStateCommitSurvivesTheDeathOfTheProcess) {
   auto store = open().value();
   loop_.run_once(Milliseconds(0));
-  ASSERT_TRUE(store->written());
+  ASSERT_TRUE(store->written(store->last_sequence()));
   ASSERT_TRUE(store->commit(one("b", "1"), CommitKind::kState));
-  EXPECT_FALSE(store->written());
+  EXPECT_FALSE(store->written(store->last_sequence()));
   bool told = false;
   store->when_written([&] { told = true; });
   EXPECT_FALSE(told);
   loop_.run_once(Milliseconds(0));
   EXPECT_TRUE(told);
-  EXPECT_TRUE(store->written());
+  EXPECT_TRUE(store->written(store->last_sequence()));
   ASSERT_TRUE(store->commit(one("c", "1"), CommitKind::kState));
   files_.power_off();  // what the process has not given to the kernel goes nowhere; what it has stays
   store.reset();
