@@ -45,6 +45,7 @@ MAY_INCLUDE = {
     "server/mds": ["shared/*", "server/mds/*", "server/console", "server/service"],
     # The metadata server, floor by floor: each may include what is below it.
     "server/mds/meta": ["shared/*"],
+    "server/mds/log": ["shared/*", "server/mds/meta"],
     "server/mds/state": ["shared/*", "server/mds/meta"],
     "server/mds/grants": ["shared/*", "server/mds/meta", "server/mds/state"],
     "server/mds/bricks": ["shared/*", "server/mds/meta", "server/mds/state", "server/mds/grants"],

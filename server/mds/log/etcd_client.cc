@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/log/etcd_client.h"
+
+#include <httplib.h>
+#include <openssl/evp.h>
+
+#include <cerrno>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+namespace pnfsrdma::mds {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string to_base64(std::string_view bytes) {
+  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');  // OpenSSL writes a zero behind it
+  text.resize(static_cast<size_t>(EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                                  reinterpret_cast<const unsigned char*>(bytes.data()),
+                                                  static_cast<int>(bytes.size()))));
+  return text;
+}
+
+// nullopt: it is none.
+std::optional<std::string> from_base64(const std::string& text) {
+  std::string bytes(text.size() / 4 * 3 + 1, '\0');
+  const int size =
+      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                      reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  if (size < 0) return std::nullopt;
+  size_t padding = 0;
+  while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') ++padding;
+  bytes.resize(static_cast<size_t>(size) - padding);
+  return bytes;
+}
+
+// The gateway writes 64-bit numbers as text, and leaves out zeros.
+KeyRevision number_of(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_string()) return 0;
+  const auto& text = found->get_ref<const std::string&>();
+  KeyRevision number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+const Json& member(const Json& object, const char* name) {
+  static const Json nothing = Json::object();
+  const auto found = object.find(name);
+  return found == object.end() ? nothing : *found;
+}
+
+std::string text_of(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+Result<std::vector<KeyRow>> rows_of(const Json& answer) {
+  std::vector<KeyRow> rows;
+  for (const Json& item : member(answer, "kvs")) {
+    auto key = from_base64(text_of(item, "key"));
+    auto value = from_base64(text_of(item, "value"));
+    if (!key || !value) return fail(EPROTO, "etcd's answer is not what is expected");
+    rows.push_back({std::move(*key), std::move(*value), number_of(item, "mod_revision")});
+  }
+  return rows;
+}
+
+}  // namespace
+
+struct EtcdClient::Connection {
+  explicit Connection(const EtcdOptions& options, const std::string& endpoint)
+      : client(endpoint, options.certificate, options.key) {
+    if (!options.authority.empty()) client.set_ca_cert_path(options.authority);
+    client.enable_server_certificate_verification(true);
+    client.set_keep_alive(true);
+    client.set_tcp_nodelay(true);
+    client.set_connection_timeout(options.patience);
+    client.set_read_timeout(options.patience);
+    client.set_write_timeout(options.patience);
+  }
+  httplib::Client client;
+};
+
+struct EtcdClient::Body {
+  Json json;
+};
+
+EtcdClient::EtcdClient(EtcdOptions options) : options_(std::move(options)) {}
+
+EtcdClient::~EtcdClient() = default;
+
+Result<EtcdClient::Body> EtcdClient::call(const std::string& path, const std::string& request) {
+  const std::string& endpoint = options_.endpoints[endpoint_ % options_.endpoints.size()];
+  if (!connection_) connection_ = std::make_unique<Connection>(options_, endpoint);
+  const httplib::Result answer = connection_->client.Post(path, request, "application/json");
+  std::string problem;
+  if (!answer) {
+    problem = httplib::to_string(answer.error());
+  } else {
+    Body body{Json::parse(answer->body, nullptr, /*allow_exceptions=*/false)};
+    if (answer->status == 200 && body.json.is_object()) return body;
+    const std::string said = body.json.is_object() ? text_of(body.json, "error") : std::string();
+    problem = "HTTP status " + std::to_string(answer->status) + (said.empty() ? "" : ": " + said);
+  }
+  connection_.reset();
+  ++endpoint_;
+  return fail(EIO, "etcd at " + endpoint + ": " + problem);
+}
+
+Result<KeyOutcome> EtcdClient::commit(const KeyTransaction& transaction) {
+  Json request = {{"compare", Json::array()}, {"success", Json::array()}, {"failure", Json::array()}};
+  for (const auto& known : transaction.if_all) {
+    request["compare"].push_back({{"key", to_base64(known.key)},
+                                  {"target", "MOD"},
+                                  {"result", "EQUAL"},
+                                  {"mod_revision", std::to_string(known.revision)}});
+  }
+  for (const auto& put : transaction.puts) {
+    const Json row = {{"key", to_base64(put.key)}, {"value", to_base64(put.value)}};
+    request["success"].push_back({{"request_put", row}});
+  }
+  for (const std::string& key : transaction.erases) {
+    const Json row = {{"key", to_base64(key)}};
+    request["success"].push_back({{"request_delete_range", row}});
+  }
+  for (const std::string& key : transaction.otherwise_read) {
+    const Json row = {{"key", to_base64(key)}};
+    request["failure"].push_back({{"request_range", row}});
+  }
+  TRY_ASSIGN(const Body answer, call("/v3/kv/txn", request.dump()));
+  const auto done = answer.json.find("succeeded");
+  KeyOutcome outcome;
+  outcome.done = done != answer.json.end() && done->is_boolean() && done->get<bool>();
+  if (outcome.done) {
+    outcome.revision = number_of(member(answer.json, "header"), "revision");
+    return outcome;
+  }
+  for (const Json& response : member(answer.json, "responses")) {
+    TRY_ASSIGN(std::vector<KeyRow> rows, rows_of(member(response, "response_range")));
+    for (KeyRow& row : rows) outcome.found.push_back(std::move(row));
+  }
+  return outcome;
+}
+
+Result<std::vector<KeyRow>> EtcdClient::range(std::string_view from, std::string_view end, size_t limit) {
+  const Json request = {
+      {"key", to_base64(from)}, {"range_end", to_base64(end)}, {"limit", std::to_string(limit)}};
+  TRY_ASSIGN(const Body answer, call("/v3/kv/range", request.dump()));
+  return rows_of(answer.json);
+}
+
+Result<> EtcdClient::trim(std::string_view from, std::string_view end) {
+  const Json erased = {{"key", to_base64(from)}, {"range_end", to_base64(end)}};
+  TRY_ASSIGN(const Body answer, call("/v3/kv/deleterange", erased.dump()));
+  const KeyRevision revision = number_of(member(answer.json, "header"), "revision");
+  const Json compacted = {{"revision", std::to_string(revision)}};
+  // Somebody else may have compacted further: nothing is left to do then.
+  const auto compaction = call("/v3/kv/compaction", compacted.dump());
+  if (!compaction && compaction.error().what().find("has been compacted") == std::string::npos)
+    return std::unexpected(compaction.error());
+  return {};
+}
+
+}  // namespace pnfsrdma::mds

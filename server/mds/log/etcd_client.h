@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/mds/log/key_server.h"
+#include "shared/base/clock.h"
+
+namespace pnfsrdma::mds {
+
+struct EtcdOptions {
+  std::vector<std::string>
+      endpoints;  // "http://host:port" or "https://host:port"; those that answer are used
+  // PEM files. Empty: none; `authority` then is the host's.
+  std::string authority;
+  std::string certificate;
+  std::string key;
+  Milliseconds patience{1500};  // with one endpoint, for one answer
+};
+
+// etcd through its JSON gateway (etcd 3.4: /v3/kv). Source: etcd.io/docs/v3.4/dev-guide/api_grpc_gateway.
+class EtcdClient final : public KeyServer {
+ public:
+  // Connects when it is first asked.
+  explicit EtcdClient(EtcdOptions options);
+  ~EtcdClient() override;
+
+  Result<KeyOutcome> commit(const KeyTransaction& transaction) override;
+  Result<std::vector<KeyRow>> range(std::string_view from, std::string_view end, size_t limit) override;
+  Result<> trim(std::string_view from, std::string_view end) override;
+
+ private:
+  struct Connection;
+  struct Body;
+  // To one endpoint; after a failure the next call goes to the next one.
+  Result<Body> call(const std::string& path, const std::string& request);
+
+  const EtcdOptions options_;
+  size_t endpoint_ = 0;
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/mds/log/key_server.h"
+#include "server/mds/log/leadership.h"
+#include "server/mds/log/log_keys.h"
+#include "shared/base/guarded.h"
+#include "shared/base/sync.h"
+
+namespace pnfsrdma::mds {
+
+// The leader's duties, in a thread of its own: it renews the lead, says how much of the log this server has on its
+// medium, and trims the log behind what every server has.
+class LeadKeeper {
+ public:
+  struct Options {
+    LogKeys keys;
+    std::string name;      // of this server
+    KeyRevision lead = 0;  // of the leader's key
+    LogPosition trimmed = 0;
+    // Called by the thread, once, when another server leads or this one could not renew in time. Answers have ended.
+    std::function<void(Error)> lost;
+  };
+  // `clock` and `term` outlive this.
+  LeadKeeper(std::unique_ptr<KeyServer> server, const Clock& clock, LeadTerm& term, Options options);
+  // Ends the thread and gives the lead back, if it is still held: another server takes it at once.
+  ~LeadKeeper();
+  LeadKeeper(const LeadKeeper&) = delete;
+  LeadKeeper& operator=(const LeadKeeper&) = delete;
+
+  // The log up to here is on this server's medium. Any thread.
+  void durable(LogPosition position) { durable_ = position; }
+  // The log has come so far, and so many bytes were written for it by this server. Any thread.
+  void wrote(LogPosition position, uint64_t bytes);
+
+  // The log keeps no more for a server that does not follow; then it has to begin with a copy.
+  static constexpr uint64_t kWindowBytesMax = uint64_t{512} << 20;
+  static constexpr Milliseconds kTrimEvery{5000};
+
+ private:
+  struct Written {
+    LogPosition position = 0;
+    uint64_t bytes = 0;  // in all, up to here
+  };
+  void run();
+  // False: the lead is lost.
+  bool renew();
+  void trim();
+  Result<LogPosition> behind_all();
+  LogPosition behind_window(LogPosition least);
+  bool wait(Milliseconds longest);
+
+  const std::unique_ptr<KeyServer> server_;
+  const Clock& clock_;
+  LeadTerm& term_;
+  const Options options_;
+  std::atomic<LogPosition> durable_ = 0;
+  Guarded<Written> written_;
+  // The thread's own.
+  std::deque<Written> history_;
+  LogPosition trimmed_;
+  SteadyTime trimmed_at_{};
+  uint64_t renewals_ = 0;
+  bool lead_lost_ = false;
+  bool complained_ = false;
+  bool window_full_ = false;
+
+  Guarded<bool> stopping_;
+  Condition wake_;
+  Thread thread_;
+};
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pnfsrdma::mds {
+
+// Numbers the values of the log: 1, 2, 3 …
+using LogPosition = uint64_t;
+
+// What the log consists of in the key server: keys behind one prefix.
+//
+//   identity        which log this is: 32 hexadecimal digits; made by the first server
+//   leader          who leads, LeadClaim::text(). Its revision is the lead: every change of the leader's requires it
+//   renewal         put by the leader again and again; others look at its revision only
+//   trimmed         decimal: the log up to here may be gone
+//   log/<16 digits> the values, hexadecimal (log_record.h)
+//   member/<name>   decimal: up to where this server has the log on its own medium
+struct LogKeys {
+  std::string prefix;
+
+  std::string identity() const { return prefix + "/identity"; }
+  std::string leader() const { return prefix + "/leader"; }
+  std::string renewal() const { return prefix + "/renewal"; }
+  std::string trimmed() const { return prefix + "/trimmed"; }
+  std::string value(LogPosition position) const;
+  // Behind all values.
+  std::string values_end() const { return prefix + "/log0"; }
+  std::string member(std::string_view name) const { return prefix + "/member/" + std::string(name); }
+  std::string members() const { return prefix + "/member/"; }
+  std::string members_end() const { return prefix + "/member0"; }
+  // nullopt: no value's key.
+  std::optional<LogPosition> position_of(std::string_view key) const;
+};
+
+// nullopt: no decimal number.
+std::optional<LogPosition> parse_position(std::string_view text);
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/mds/log/follower.h"
+#include "server/mds/log/key_server.h"
+#include "server/mds/log/lead_keeper.h"
+#include "server/mds/log/leadership.h"
+#include "server/mds/log/log_keys.h"
+#include "server/mds/log/store_position.h"
+#include "server/mds/meta/key_value.h"
+#include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
+#include "shared/base/random.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::mds {
+
+// This server as one of those that share a log: it joins the log, follows it as a standby, takes the lead when nobody
+// else has it, and then writes. Made and used by the control loop's thread.
+class LogMember {
+ public:
+  struct Options {
+    std::string prefix;
+    std::string name;   // of this server among the others
+    std::string place;  // LeadClaim::place
+    ConnectKeyServer connect;
+    const Clock& clock;  // of the lead: BootClock. Outlives this
+  };
+  LogMember(EventLoop& loop, Random& random, Options options);
+  ~LogMember();
+  LogMember(const LogMember&) = delete;
+  LogMember& operator=(const LogMember&) = delete;
+
+  // Blocks: joins the log and follows it until this server leads and `store`, which nobody else uses, has all of it.
+  // Turns the loop meanwhile. False: `stopping` said so. Waits while the key server does not answer. Errors say what
+  // to do: the store belongs to no log or to another one (EINVAL), or to one that is not there (ENOENT), it misses a
+  // part of the log that is gone (ENODATA), the lead was lost at once (ESTALE); what the store gives.
+  Result<bool> lead(KeyValueStore& store, const std::function<bool()>& stopping);
+
+  // After lead(): `store` behind the log. `failed` is posted to the loop, once: the lead (ESTALE) or the store is lost,
+  // the daemon must end. The result ends before this object.
+  std::unique_ptr<KeyValueStore> open(std::unique_ptr<KeyValueStore> store,
+                                      std::function<void(Error)> failed);
+
+  // Of the log, behind lead().
+  const std::string& identity() const { return position_.identity; }
+
+ private:
+  struct Keys;
+  Result<> join(KeyValueStore& store, const std::function<bool()>& stopping);
+  Result<bool> try_join(KeyValueStore& store);
+  Result<> begin_at(KeyValueStore& store, const StorePosition& position);
+  Result<Keys> read_keys();
+  // One look at the keys and the next values. What came; nullopt: the key server did not answer.
+  Result<std::optional<size_t>> follow(Follower& follower);
+  // All that there is: nobody else writes any more.
+  Result<> follow_to_end(Follower& follower);
+  void try_take();
+  void taken(KeyRevision lead, SteadyTime sent);
+  Result<> say_position(KeyValueStore& store, LogPosition position);
+  void answered(const Result<>& outcome);
+
+  EventLoop& loop_;
+  Random& random_;
+  const Options options_;
+  const LogKeys keys_;
+  const LeadClaim claim_;
+  const std::unique_ptr<KeyServer> server_;
+  StorePosition position_;
+  LeadWatch watch_;
+  LogPosition trimmed_ = 0;
+  KeyRevision trimmed_revision_ = 0;
+  LogPosition said_ = 0;
+  SteadyTime said_at_{};
+  std::optional<SteadyTime> tried_;  // when the first try to take the lead was sent whose outcome is unknown
+  KeyRevision lead_ = 0;             // 0: not taken
+  LogPosition written_ = 0;          // the last value, when it was
+  bool complained_ = false;
+  LeadTerm term_;
+  std::optional<Error> lost_;
+  std::function<void(Error)> on_lost_;
+  Lifetime lifetime_;
+  std::unique_ptr<LeadKeeper> keeper_;
+};
+
+// For Options::place: the host's boot and the directory.
+Result<std::string> place_of(const std::string& directory);
+
+}  // namespace pnfsrdma::mds

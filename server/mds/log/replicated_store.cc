@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/log/replicated_store.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "shared/base/check.h"
+#include "shared/base/log.h"
+#include "shared/base/sync.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+// The base stalls, or its medium is full.
+constexpr Milliseconds kBringAgain{10};
+constexpr Milliseconds kCloseMax{5000};
+// Of records in one batch of the base's.
+constexpr size_t kOperationsMax = 20'000;
+
+}  // namespace
+
+ReplicatedStore::ReplicatedStore(EventLoop& loop, std::unique_ptr<KeyValueStore> base,
+                                 std::unique_ptr<Log> log, Options options)
+    : loop_(loop),
+      base_(std::move(base)),
+      log_(std::move(log)),
+      options_(std::move(options)),
+      applied_(options_.position.applied) {
+  log_->start({.logged = lifetime_.guard([this](const Logged& logged) { on_logged(logged); }),
+               .lost = lifetime_.guard([this](const Error& error) { fail_for_good(error); })});
+}
+
+ReplicatedStore::~ReplicatedStore() = default;
+
+void ReplicatedStore::when_synced(Sequence sequence, std::function<void()> callback) {
+  waiters_.add(sequence, std::move(callback));
+  if (sequence <= synced_) loop_.at_turn_end(lifetime_.guard([this] { progress(); }));
+}
+
+void ReplicatedStore::when_written(std::function<void()> callback) {
+  if (!check_lead()) return;
+  waiters_.add(last_, [this, callback = std::move(callback)] {
+    if (check_lead()) callback();
+  });
+}
+
+// Once it was doubtful it stays so: an answer that did not leave then would never leave.
+bool ReplicatedStore::check_lead() {
+  if (failure_) return false;
+  if (options_.leads()) return true;
+  fail_for_good({ESTALE, "the lead could not be renewed in time"});
+  return false;
+}
+
+Result<std::optional<std::string>> ReplicatedStore::read(SnapshotNumber at, std::string_view key,
+                                                         Reach reach) {
+  if (at == 0) {
+    if (const Overlay::Row* row = overlay_.find(key)) return row->value;
+  }
+  return base_->read(at, key, reach);
+}
+
+Result<> ReplicatedStore::walk(SnapshotNumber at, std::string_view prefix, std::string_view from,
+                               const Visitor& visitor, Reach reach, std::string& reached) {
+  if (at != 0 || overlay_.rows().empty()) return base_->walk(at, prefix, from, visitor, reach, reached);
+  MergedWalk merged(overlay_, prefix, from, visitor);
+  const auto visit = [&](std::string_view key, std::string_view value) {
+    return merged.base_row(key, value);
+  };
+  Result<> walked = base_->walk(at, prefix, from, visit, reach, reached);
+  if (walked) {
+    merged.rest({});
+  } else if (walked.error().number() == kNotAtHand && !merged.rest(reached)) {
+    return {};
+  }
+  return walked;
+}
+
+void ReplicatedStore::fetch(std::vector<Wanted> wanted, Arrived done) {
+  auto parts = std::make_shared<std::vector<OverlayPart>>();
+  for (const Wanted& one : wanted) parts->emplace_back(one.snapshot == 0 ? overlay_ : Overlay(), one);
+  base_->fetch(std::move(wanted), [parts, done = std::move(done)](std::vector<Brought> brought) {
+    for (size_t i = 0; i < brought.size() && i < parts->size(); ++i)
+      brought[i] = (*parts)[i].over(std::move(brought[i]));
+    done(std::move(brought));
+  });
+}
+
+Result<Sequence> ReplicatedStore::write(const Batch& batch, CommitKind) {
+  if (failure_) return std::unexpected(*failure_);
+  if (base_->room().stopped && !batch.makes_room()) return fail(EAGAIN, "the metadata disk is full");
+  if (overlay_.bytes() > kWaitingBytesMax) return fail(EAGAIN, "changes wait for the log");
+  overlay_.add(batch, ++last_);
+  turn_.append(batch);
+  if (batch.makes_room()) turn_.mark_makes_room();
+  if (!std::exchange(turn_ends_, true)) loop_.at_turn_end(lifetime_.guard([this] { end_turn(); }));
+  return last_;
+}
+
+void ReplicatedStore::end_turn() {
+  if (!std::exchange(turn_ends_, false) || failure_) return;
+  Pending pending;
+  pending.record.batch = std::exchange(turn_, {});
+  append(std::move(pending));
+}
+
+void ReplicatedStore::append(Pending pending) {
+  pending.last = last_;
+  log_->append(encode_record(pending.record));
+  pending_.push_back(std::move(pending));
+}
+
+void ReplicatedStore::on_logged(const Logged& logged) {
+  if (failure_) return;
+  take_logged(logged);
+  progress();
+  bring();
+}
+
+void ReplicatedStore::take_logged(const Logged& logged) {
+  if (logged.records <= logged_records_) return;  // sync() has seen it
+  for (uint64_t i = logged_records_ - applied_records_; i < logged.records - applied_records_; ++i) {
+    pending_[i].position = logged.position;
+    logged_ = pending_[i].last;
+  }
+  logged_records_ = logged.records;
+}
+
+// In slices: one value may be what thousands wait for.
+void ReplicatedStore::progress() {
+  if (failure_) return;
+  const SteadyTime end = loop_.now() + EventLoop::kSlice;
+  bool any = false;
+  const Sequence reached =
+      waiters_.run(logged_, [&] { return std::exchange(any, true) && loop_.now() >= end; });
+  synced_ = std::max(synced_, reached);
+  if (reached >= logged_ || std::exchange(goes_on_, true)) return;
+  loop_.at_next_turn(lifetime_.guard([this] {
+    goes_on_ = false;
+    progress();
+  }));
+}
+
+void ReplicatedStore::bring() {
+  if (failure_) return;
+  const Result<> applied = apply();
+  if (applied) return;
+  if (applied.error().number() != EAGAIN) return fail_for_good(applied.error());
+  if (std::exchange(retries_, true)) return;
+  loop_.after(kBringAgain, lifetime_.guard([this] {
+    retries_ = false;
+    bring();
+  }));
+}
+
+Result<> ReplicatedStore::apply() {
+  while (!copying_ && !pending_.empty() && pending_.front().position != 0) {
+    switch (pending_.front().record.kind) {
+      case LogRecordKind::kBatch:
+        TRY(apply_batches());
+        break;
+      case LogRecordKind::kCheckpoint:
+        apply_checkpoint();
+        break;
+      case LogRecordKind::kDropCheckpoint:
+        apply_drop();
+        break;
+    }
+  }
+  return {};
+}
+
+Result<> ReplicatedStore::apply_batches() {
+  Batch batch;
+  size_t count = 0;
+  for (const Pending& one : pending_) {
+    if (one.position == 0 || one.record.kind != LogRecordKind::kBatch || batch.size() > kOperationsMax) break;
+    batch.append(one.record.batch);
+    if (one.record.batch.makes_room()) batch.mark_makes_room();
+    ++count;
+  }
+  TRY(commit_to_base(std::move(batch), position_behind(count)));
+  for (; count > 0; --count) {
+    overlay_.drop(pending_.front().record.batch, pending_.front().last);
+    pop_front();
+  }
+  return {};
+}
+
+// While others of the same value wait, a restart begins with that value again: what it has is put once more.
+LogPosition ReplicatedStore::position_behind(size_t count) const {
+  const LogPosition position = pending_[count - 1].position;
+  return count < pending_.size() && pending_[count].position == position ? applied_ : position;
+}
+
+Result<> ReplicatedStore::commit_to_base(Batch batch, LogPosition position) {
+  put_position(batch, {options_.position.identity, position});
+  TRY_ASSIGN(base_newest_, base_->commit(batch, CommitKind::kState));
+  applied_ = position;
+  watch_medium();
+  return {};
+}
+
+// One look at a time: the base syncs when it likes.
+void ReplicatedStore::watch_medium() {
+  if (std::exchange(watches_medium_, true)) return;
+  base_->when_synced(base_newest_, lifetime_.guard([this, sequence = base_newest_, position = applied_] {
+    watches_medium_ = false;
+    if (options_.durable) options_.durable(position);
+    if (base_newest_ != sequence) watch_medium();
+  }));
+}
+
+// No commit has come behind it: all before it is in the base, and nothing else.
+void ReplicatedStore::apply_checkpoint() {
+  if (!pending_.front().done) return pop_front();
+  copying_ = true;
+  base_->checkpoint(pending_.front().record.checkpoint, lifetime_.guard([this](const Result<>& outcome) {
+    copying_ = false;
+    const auto done = std::move(pending_.front().done);
+    // A restart makes no second one. If the base does not take it, the next batch says it.
+    static_cast<void>(commit_to_base({}, position_behind(1)));
+    pop_front();
+    done(outcome);
+    bring();
+  }));
+}
+
+void ReplicatedStore::apply_drop() {
+  auto done = std::move(pending_.front().done);
+  base_->drop_checkpoint(pending_.front().record.checkpoint,
+                         [done = std::move(done)](const Result<>& outcome) {
+                           if (done) done(outcome);
+                         });
+  pop_front();
+}
+
+void ReplicatedStore::pop_front() {
+  pending_.pop_front();
+  ++applied_records_;
+}
+
+void ReplicatedStore::make_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) {
+  const bool busy = std::ranges::any_of(
+      pending_, [](const Pending& one) { return one.record.kind == LogRecordKind::kCheckpoint && one.done; });
+  std::optional<Error> refused = failure_;
+  if (busy) refused = Error(EBUSY, "a snapshot is being taken");
+  if (refused) {
+    return loop_.post(
+        lifetime_.guard([refused = *refused, done = std::move(done)] { done(std::unexpected(refused)); }));
+  }
+  end_turn();
+  Pending pending;
+  pending.record = {LogRecordKind::kCheckpoint, {}, number};
+  pending.done = std::move(done);
+  append(std::move(pending));
+}
+
+void ReplicatedStore::drop_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) {
+  if (failure_) return;
+  end_turn();  // what was committed before goes before
+  Pending pending;
+  pending.record = {LogRecordKind::kDropCheckpoint, {}, number};
+  pending.done = std::move(done);
+  append(std::move(pending));
+}
+
+void ReplicatedStore::end_checkpoints() {
+  base_->end_checkpoints();
+  if (std::exchange(copying_, false)) pop_front();
+  for (Pending& one : pending_) one.done = nullptr;
+  forget_checkpoint();
+}
+
+Result<> ReplicatedStore::sync() {
+  if (failure_) return std::unexpected(*failure_);
+  end_turn();
+  const auto logged = log_->wait();
+  if (!logged) {
+    fail_for_good(logged.error());
+    return std::unexpected(logged.error());
+  }
+  take_logged(*logged);
+  bring();
+  loop_.at_turn_end(lifetime_.guard([this] { progress(); }));
+  synced_ = logged_;
+  if (failure_) return std::unexpected(*failure_);
+  return {};
+}
+
+Result<> ReplicatedStore::close() {
+  TRY(sync());
+  end_checkpoints();
+  // What a full disk keeps out of the base is in the log.
+  for (const SteadyTime end = steady_now() + kCloseMax; !pending_.empty() && steady_now() < end;) {
+    const Result<> applied = apply();
+    if (!applied && applied.error().number() != EAGAIN) return applied;
+    if (!applied) sleep_for(kBringAgain);
+  }
+  waiters_.clear();
+  return base_->close();
+}
+
+void ReplicatedStore::fail_for_good(const Error& error) {
+  if (failure_) return;
+  failure_ = error;
+  waiters_.clear();
+  if (options_.failed) loop_.post([failed = options_.failed, error] { failed(error); });
+}
+
+}  // namespace pnfsrdma::mds

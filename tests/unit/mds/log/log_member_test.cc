@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/log/log_member.h"
+
+#include <gtest/gtest.h>
+
+#include "server/mds/meta/keys.h"
+#include "tests/doubles/metadata/memory_key_server.h"
+#include "tests/doubles/metadata/memory_store.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+// A server that shares the log: its store stays over its ends, as a disk does.
+class Server {
+ public:
+  Server(EventLoop& loop, MemoryKeys& keys, const Clock& clock, std::string name)
+      : loop_(loop), keys_(keys), clock_(clock), name_(std::move(name)) {
+    reopen();
+  }
+
+  Result<bool> lead(const std::function<bool()>& stopping = [] { return false; }) {
+    member_ = std::make_unique<LogMember>(loop_, random_,
+                                          LogMember::Options{.prefix = "/test",
+                                                             .name = name_,
+                                                             .place = name_ + "'s",
+                                                             .connect = keys_.connector(),
+                                                             .clock = clock_});
+    auto led = member_->lead(*disk_, stopping);
+    if (led && *led) {
+      auto engine = std::move(disk_);
+      memory_ = engine.get();
+      store_ = member_->open(std::move(engine), [this](const Error& error) { failed = error; });
+    }
+    return led;
+  }
+  // Ends in order: what the disk has is there for the next start.
+  void stop() {
+    if (store_) {
+      ASSERT_TRUE(store_->sync());
+      keep();
+    }
+    store_.reset();
+    member_.reset();
+    reopen();
+  }
+  KeyValueStore& store() { return store_ ? *store_ : *disk_; }
+  KeyValueStore& disk() { return *disk_; }
+  const MemoryStore& memory() const { return *memory_; }
+  void put(std::string_view key, std::string_view value) {
+    Batch batch;
+    batch.put(key, value);
+    ASSERT_TRUE(store().commit(batch, CommitKind::kNamespace));
+    ASSERT_TRUE(store().sync());
+  }
+  std::string get(std::string_view key) { return store().get(key).value().value_or("-"); }
+
+  std::optional<Error> failed;
+
+ private:
+  void keep() {
+    content_ = {};
+    ASSERT_TRUE(memory_->scan("", "", [&](std::string_view key, std::string_view value) {
+      content_.put(key, value);
+      return true;
+    }));
+  }
+  void reopen() {
+    if (disk_) return;
+    disk_ = std::make_unique<MemoryStore>(loop_);
+    ASSERT_TRUE(disk_->commit(content_, CommitKind::kState));
+    ASSERT_TRUE(disk_->sync());
+  }
+
+  EventLoop& loop_;
+  MemoryKeys& keys_;
+  const Clock& clock_;
+  const std::string name_;
+  SystemRandom random_;
+  Batch content_;
+  std::unique_ptr<MemoryStore> disk_;
+  MemoryStore* memory_ = nullptr;
+  std::unique_ptr<LogMember> member_;
+  std::unique_ptr<KeyValueStore> store_;
+};
+
+class Member : public ::testing::Test {
+ protected:
+  // Follows until the log has nothing more, and stops.
+  Result<bool> follow(Server& server, int looks = 3) {
+    return server.lead([looks, left = looks]() mutable { return left-- < 0; });
+  }
+  void ghost_leads() { server_.put(keys_.leader(), LeadClaim{"ghost", "0", "ghost's"}.text()); }
+
+  SystemClock clock_;
+  EventLoop loop_{clock_};
+  BootClock lead_clock_;
+  MemoryKeys server_;
+  const LogKeys keys_{"/test"};
+};
+
+TEST_F(Member, TheFirstBeginsALogAndTheNextGoesOnWithIt) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  a.put("x", "1");
+  a.put("y", "2");
+  a.stop();
+  EXPECT_FALSE(server_.rows().contains(keys_.leader()));  // given back
+  Server b(loop_, server_, lead_clock_, "b");
+  ASSERT_TRUE(b.lead().value());
+  EXPECT_EQ(b.get("x") + b.get("y"), "12");
+  b.put("x", "3");
+  b.stop();
+  ASSERT_TRUE(a.lead().value());
+  EXPECT_EQ(a.get("x") + a.get("y"), "32");
+}
+
+TEST_F(Member, TakesOverFromOneThatIsSilentAndNotBefore) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  a.put("x", "1");
+  a.stop();
+  ghost_leads();
+  Server b(loop_, server_, lead_clock_, "b");
+  const SteadyTime begun = lead_clock_.now();
+  ASSERT_TRUE(b.lead().value());
+  EXPECT_GE(lead_clock_.now() - begun, kLeadTime + kClockDrift);
+  EXPECT_LT(lead_clock_.now() - begun, kLeadTime + kClockDrift + Milliseconds(1000));
+  EXPECT_EQ(b.get("x"), "1");
+}
+
+TEST_F(Member, AnUnknownOutcomeOfTakingTheLeadIsLookedUp) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_FALSE(follow(a, 1).value());  // begins the log
+  for (const auto fault : {MemoryKeys::Fault::kLostAnswer, MemoryKeys::Fault::kLostRequest}) {
+    server_.plan({fault, fault, fault});
+    ASSERT_TRUE(a.lead().value());
+    a.put("x", "1");
+    a.stop();
+  }
+}
+
+TEST_F(Member, WhoLosesTheLeadIsToldAndWritesNoMore) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  a.put("x", "1");
+  ghost_leads();
+  for (int i = 0; i < 30 && !a.failed; ++i) loop_.run_once(Milliseconds(100));
+  ASSERT_TRUE(a.failed);
+  EXPECT_EQ(a.failed->number(), ESTALE);
+  EXPECT_NE(a.failed->what().find("ghost"), std::string::npos);
+  Batch batch;
+  batch.put("x", "2");
+  EXPECT_FALSE(a.store().commit(batch, CommitKind::kState) && a.store().sync());
+  EXPECT_FALSE(a.store().written(0));
+}
+
+TEST_F(Member, FollowsWithoutServingUntilItIsStopped) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  a.put("x", "1");
+  Server b(loop_, server_, lead_clock_, "b");
+  EXPECT_FALSE(follow(b).value());
+  EXPECT_EQ(b.disk().get("x").value(), "1");
+  EXPECT_TRUE(server_.rows().contains(keys_.member("b")));
+}
+
+TEST_F(Member, AServerThatServedBeforeNeedsACopy) {
+  Server a(loop_, server_, lead_clock_, "a");
+  a.put(meta_key("boot"), "a row");
+  ASSERT_TRUE(a.lead().value());
+  a.stop();
+  Server empty(loop_, server_, lead_clock_, "empty");
+  const auto refused = empty.lead();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().number(), EINVAL);
+  EXPECT_EQ(read_position(empty.disk()).value(), std::nullopt);  // nothing was changed
+  Server other(loop_, server_, lead_clock_, "other");
+  other.put(meta_key("boot"), "another row");
+  EXPECT_EQ(other.lead().error().number(), EINVAL);
+}
+
+TEST_F(Member, AStoreOfAnotherLogIsRefused) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  a.put("x", "1");
+  a.stop();
+  server_.put(keys_.identity(), std::string(32, '0'));
+  EXPECT_EQ(a.lead().error().number(), EINVAL);
+  server_.erase(keys_.identity());
+  EXPECT_EQ(a.lead().error().number(), ENOENT);
+  ASSERT_TRUE(erase_position(a.disk()));
+  EXPECT_TRUE(a.lead().value());  // a log of its own
+}
+
+TEST_F(Member, WhoMissesAPartOfTheLogNeverLeads) {
+  Server a(loop_, server_, lead_clock_, "a");
+  Server b(loop_, server_, lead_clock_, "b");
+  ASSERT_TRUE(a.lead().value());
+  a.put("x", "1");
+  a.put("x", "2");
+  a.stop();
+  server_.put(keys_.trimmed(), "1");
+  server_.erase(keys_.value(1));
+  EXPECT_EQ(b.lead().error().number(), ENODATA);
+  server_.put(keys_.trimmed(), "2");
+  server_.erase(keys_.value(2));  // no value at all is there any more
+  EXPECT_EQ(b.lead().error().number(), ENODATA);
+  EXPECT_FALSE(server_.rows().contains(keys_.leader()));
+}
+
+TEST_F(Member, TheLogIsTrimmedBehindTheSlowest) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  for (int i = 0; i < 10; ++i) a.put("x", std::to_string(i));
+  server_.put(keys_.member("slow"), "4");
+  for (int i = 0; i < 120 && !server_.rows().contains(keys_.trimmed()); ++i)
+    loop_.run_once(Milliseconds(100));
+  EXPECT_EQ(server_.value(keys_.trimmed()), "4");
+  for (int i = 0; i < 10 && server_.rows().contains(keys_.value(4)); ++i) loop_.run_once(Milliseconds(100));
+  EXPECT_FALSE(server_.rows().contains(keys_.value(4)));
+  EXPECT_TRUE(server_.rows().contains(keys_.value(5)));
+}
+
+class Following : public Member {
+ protected:
+  Following() : store_(loop_), follower_(loop_, store_, keys_, {"id", 0}) {}
+  std::vector<KeyRow> value(LogPosition position, const std::vector<LogRecord>& records) {
+    ValueBuilder builder;
+    for (const LogRecord& one : records) EXPECT_TRUE(builder.add(encode_record(one)));
+    return {{keys_.value(position), builder.take(), 1}};
+  }
+  static LogRecord put(std::string_view key, std::string_view value) {
+    LogRecord record;
+    record.batch.put(key, value);
+    return record;
+  }
+  MemoryStore store_;
+  Follower follower_;
+};
+
+TEST_F(Following, TakesEachValueOnceWithItsPosition) {
+  ASSERT_TRUE(follower_.take(value(1, {put("a", "1"), put("b", "1"), put("a", "2")})));
+  EXPECT_EQ(store_.get("a").value(), "2");
+  EXPECT_EQ(read_position(store_).value(), (StorePosition{"id", 1}));
+  EXPECT_EQ(follower_.take(value(3, {put("a", "3")})).error().number(), ENODATA);
+  EXPECT_EQ(store_.get("a").value(), "2");
+}
+
+TEST_F(Following, ACheckpointHasWhatCameBefore) {
+  ASSERT_TRUE(follower_.take(value(1, {put("a", "1"), {LogRecordKind::kCheckpoint, {}, 4}, put("a", "2")})));
+  EXPECT_EQ(store_.checkpoints().at(4).find("a")->second, "1");
+  EXPECT_EQ(store_.get("a").value(), "2");
+  // The value once more, as after a crash in the middle of it.
+  Follower again(loop_, store_, keys_, {"id", 0});
+  ASSERT_TRUE(again.take(value(1, {put("a", "1"), {LogRecordKind::kCheckpoint, {}, 4}, put("a", "2")})));
+  EXPECT_EQ(store_.checkpoints().at(4).find("a")->second, "1");
+  ASSERT_TRUE(again.take(value(2, {{LogRecordKind::kDropCheckpoint, {}, 4}})));
+  EXPECT_TRUE(store_.checkpoints().empty());
+}
+
+TEST_F(Following, PartsCountWhenTheLastIsThere) {
+  const std::vector<std::string> parts =
+      ValueBuilder::parts_of(encode_record(put("a", std::string(2 * kLogValueBytesMax, 'x'))));
+  ASSERT_EQ(parts.size(), 3u);
+  ASSERT_TRUE(follower_.take({{keys_.value(1), parts[0], 1}, {keys_.value(2), parts[1], 1}}));
+  EXPECT_EQ(follower_.position().applied, 0u);
+  EXPECT_EQ(follower_.next(), 3u);
+  ASSERT_TRUE(follower_.take({{keys_.value(3), parts[2], 1}}));
+  EXPECT_EQ(follower_.position().applied, 3u);
+  EXPECT_TRUE(store_.get("a").value());
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds
