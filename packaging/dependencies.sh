@@ -9,7 +9,7 @@ build="g++ cmake ninja-build ccache mold make pkg-config git librocksdb-dev libp
        libspdlog-dev nlohmann-json3-dev libcli11-dev libsystemd-dev libssl-dev libgtest-dev libgmock-dev
        libibverbs-dev librdmacm-dev ibverbs-providers libcpp-httplib-dev libsodium-dev prometheus-cpp-dev"
 # scdoc: every build for tests makes the manuals, so that a page that cannot be made is found.
-test="tshark python3 acl attr rsync fio sqlite3 iproute2 procps util-linux prometheus scdoc"
+test="tshark python3 acl attr rsync fio sqlite3 iproute2 procps util-linux prometheus scdoc etcd-server"
 # Other people's servers, for tests/integration/other_server_test.py. Not part of "test": the package starts an NFS server.
 peers="nfs-ganesha nfs-ganesha-vfs"
 demo="fio sqlite3 git attr python3 procps util-linux coreutils"

@@ -21,6 +21,7 @@
 #include "server/mds/console_options.h"
 #include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/rocksdb_store.h"
+#include "server/mds/metadata_log.h"
 #include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/nfs_program.h"
@@ -41,11 +42,15 @@
 namespace pnfsrdma::mds {
 namespace {
 
+// Another server serves, or may: started again, this one waits for its turn.
+constexpr int kExitFenced = 3;
+
 struct CommandLine {
   std::string config;
   bool print_config = false;
   bool check = false;
   bool accept_loss = false;
+  bool leave_log = false;
 };
 
 // Blocked before any thread starts, so that all threads inherit it: signals come to the loop as events.
@@ -174,9 +179,17 @@ Result<> serve(const Config& config, const std::string& config_path) {
   Counters counters;
   ServerLimits limits = limits_of(config);
 
+  ServiceManager manager(loop);
   Compounds* serving = nullptr;
+  const auto end = [&](Error why) {
+    if (outcome) outcome = std::unexpected(std::move(why));
+    if (serving != nullptr) serving->refuse_all();
+    loop.stop();
+  };
+  BootClock lead_clock;
+  std::unique_ptr<LogMember> log;
   TRY_ASSIGN(
-      const auto store, open_store(loop, config, [&](const Error& failed) {
+      std::unique_ptr<KeyValueStore> store, open_store(loop, config, [&](const Error& failed) {
         // What is in memory and not on the medium can be trusted no more: end, recover at the next
         // start.
         log_error(
@@ -184,11 +197,25 @@ Result<> serve(const Config& config, const std::string& config_path) {
             "metadata-sync-failed error=\"{}\" what=\"stopping: no further change can be made durable\"",
             failed.to_string());
         note_failed_sync(metadata_path(config), random);
-        outcome = std::unexpected(failed.in("syncing the metadata"));
-        if (serving != nullptr) serving->refuse_all();
-        loop.stop();
+        end(failed.in("syncing the metadata"));
       }));
-  TRY_ASSIGN(const std::string host_boot, read_host_boot_id(metadata_path(config)));
+  TRY_ASSIGN(std::string host_boot, read_host_boot_id(metadata_path(config)));
+  if (config.metadata_log.endpoints.empty()) {
+    TRY(check_without_log(*store));
+  } else {
+    TRY_ASSIGN(log, metadata_log_member(loop, random, lead_clock, config));
+    manager.ready();
+    TRY_ASSIGN(const bool leads, follow_until_leading(loop, *log, *store, signals, [&] { return !outcome; }));
+    TRY(outcome);
+    if (!leads) return store->close();
+    store = log->open(std::move(store), [&](const Error& lost) {
+      log_error("mds", "lead-lost error=\"{}\" what=\"stopping: another server may serve\"",
+                lost.to_string());
+      end(lost);
+    });
+    // What was promised is in the log, whichever host boots: clients keep their state.
+    host_boot = "log-" + log->identity();
+  }
   TRY_ASSIGN(const BootRecord boot, open_boot(*store, random, host_boot, limits.lease));
   TRY_ASSIGN(const auto names, Namespace::open(*store, clock, boot.boot_count));
   TRY_ASSIGN(const auto bricks, BrickList::open(*store, clock));
@@ -306,8 +333,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   // By TCP last: whoever waits for the server asks there, and then mounts by either.
   TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, service, destruction));
   TRY_ASSIGN(auto listeners, listen(loop, config, service));
-  ServiceManager manager(loop);
-  manager.ready();
+  if (!log) manager.ready();
   log_info("mds", "ready start={} same_boot={} version={}", boot.boot_count, boot.same_host_boot, version());
   loop.run();
 
@@ -339,9 +365,12 @@ int run(const CommandLine& line) {
   set_log_level(config->log_level);
   if (line.check) return run_check(*config);
   if (line.accept_loss) return run_accept_loss(*config);
+  if (line.leave_log) return run_leave_log(*config);
   log_to_journal("pnfsrdma-mdsd");
   const auto served = serve(*config, line.config);
-  return served ? 0 : complain(served.error());
+  if (served) return 0;
+  complain(served.error());
+  return served.error().number() == ESTALE ? kExitFenced : 1;
 }
 
 }  // namespace
@@ -357,6 +386,7 @@ int main(int count, char** arguments) {
                "check metadata and blocks and exit: 0 sound, 1 problems, 2 cannot be opened");
   app.add_flag("--accept-metadata-loss", line.accept_loss,
                "copy a damaged metadata store, keep what can be read, and exit");
+  app.add_flag("--leave-log", line.leave_log, "take the metadata store out of its log in etcd, and exit");
   CLI11_PARSE(app, count, arguments);
   pnfsrdma::set_heap_for_short_turns();
   return pnfsrdma::mds::run(line);

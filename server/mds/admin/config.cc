@@ -210,6 +210,36 @@ Json console_to_json(const ConsoleConfig& from) {
           {"web_directory", from.web_directory}};
 }
 
+Result<MetadataLogConfig> parse_metadata_log(const Json& json) {
+  MetadataLogConfig parsed;
+  ObjectReader reader(json, "config: metadata_log");
+  reader.texts("endpoints", parsed.endpoints);
+  reader.text("prefix", parsed.prefix);
+  reader.text("name", parsed.name);
+  reader.text("ca_file", parsed.ca_file);
+  reader.text("certificate", parsed.certificate);
+  reader.text("key", parsed.key);
+  for (const std::string& endpoint : parsed.endpoints) {
+    const size_t scheme = endpoint.find("://");
+    const bool known = endpoint.starts_with("http://") || endpoint.starts_with("https://");
+    if (!known || endpoint.find_first_of("/ ", scheme + 3) != std::string::npos ||
+        endpoint.size() == scheme + 3)
+      reader.wrong("endpoints", "must be of the form \"https://host:port\"");
+  }
+  if (!parsed.prefix.starts_with('/') || parsed.prefix.ends_with('/'))
+    reader.wrong("prefix", "must begin with \"/\" and not end with it");
+  if (parsed.name.find_first_of("/\n") != std::string::npos) reader.wrong("name", "must not contain \"/\"");
+  if (parsed.certificate.empty() != parsed.key.empty())
+    reader.wrong("certificate", "and \"key\" must be given together, or neither");
+  TRY(reader.end());
+  return parsed;
+}
+
+Json metadata_log_to_json(const MetadataLogConfig& from) {
+  return {{"endpoints", from.endpoints}, {"prefix", from.prefix},           {"name", from.name},
+          {"ca_file", from.ca_file},     {"certificate", from.certificate}, {"key", from.key}};
+}
+
 Json export_to_json(const Export& from) {
   Json json;
   json["path"] = from.path;
@@ -259,6 +289,7 @@ Result<Config> parse_config(const std::string& json_text) {
   parse_log_level(reader, config.log_level);
   const Json* exports = reader.take("exports");
   const Json* schedule = reader.take("snapshot_schedule");
+  const Json* metadata_log = reader.take("metadata_log");
   const Json* console = reader.take("console");
   if (config.listen.empty()) reader.wrong("listen", "must name at least one address");
   if (std::set(config.bricks.begin(), config.bricks.end()).size() != config.bricks.size())
@@ -270,6 +301,9 @@ Result<Config> parse_config(const std::string& json_text) {
   }
   if (schedule) {
     TRY_ASSIGN(config.snapshot_schedule, parse_schedule(*schedule));
+  }
+  if (metadata_log) {
+    TRY_ASSIGN(config.metadata_log, parse_metadata_log(*metadata_log));
   }
   if (console) {
     TRY_ASSIGN(config.console, parse_console(*console));
@@ -310,6 +344,7 @@ std::string to_json(const Config& config) {
   json["small_file_bytes"] = config.small_file_bytes;
   json["delegations"] = config.delegations;
   json["metadata_cache_mib"] = config.metadata_cache_mib;
+  json["metadata_log"] = metadata_log_to_json(config.metadata_log);
   json["memory_budget_mib"] = config.memory_budget_mib;
   json["memory_per_address_mib"] = config.memory_per_address_mib;
   json["connections_per_address"] = config.connections_per_address;

@@ -22,6 +22,16 @@ struct ConsoleConfig {
   std::string web_directory;                          // the built web console; empty: where it is installed
 };
 
+// The metadata's log in etcd, which several servers share.
+struct MetadataLogConfig {
+  std::vector<std::string> endpoints;  // "http://host:port" or "https://host:port"; empty: there is no log
+  std::string prefix = "/pnfsrdma";    // of the keys in etcd
+  std::string name;                    // of this server among the others; empty: the host's
+  std::string ca_file;                 // PEM: who signed etcd's certificates; empty: whom the host trusts
+  std::string certificate;             // PEM: what this server shows to etcd; empty: nothing
+  std::string key;                     // PEM, of that certificate
+};
+
 // What the administrator may set. JSON with the members' names; every one may be left out.
 struct Config {
   std::vector<std::string> listen{"[::]:2049"};  // "host:port"; port 0: the kernel chooses
@@ -36,6 +46,7 @@ struct Config {
   uint64_t small_file_bytes = 16384;        // mdsthreshold: at most this goes through the server. 0: no hint
   bool delegations = true;                  // whether clients get any
   uint64_t metadata_cache_mib = 64;         // of the metadata engine
+  MetadataLogConfig metadata_log;           // none: the metadata are on this host only
   uint64_t memory_budget_mib = 512;         // 64 at least: what peers may make the server hold
   uint64_t memory_per_address_mib = 0;      // of one address; 0: half of the budget
   uint32_t connections_per_address = 2048;  // 1 to 4096

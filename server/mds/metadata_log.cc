@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/metadata_log.h"
+
+#include <fmt/core.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+
+#include "server/mds/log/etcd_client.h"
+#include "server/mds/meta/rocksdb_store.h"
+#include "shared/base/log.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+Result<std::string> name_of_host() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0)
+    return std::unexpected(Error::from_errno("gethostname"));
+  return std::string(name.data());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LogMember>> metadata_log_member(EventLoop& loop, Random& random, const Clock& clock,
+                                                       const Config& config) {
+  const MetadataLogConfig& log = config.metadata_log;
+  const EtcdOptions options{
+      .endpoints = log.endpoints, .authority = log.ca_file, .certificate = log.certificate, .key = log.key};
+  std::string name = log.name;
+  if (name.empty()) {
+    TRY_ASSIGN(name, name_of_host());
+  }
+  TRY_ASSIGN(std::string place, place_of(metadata_path(config)));
+  return std::make_unique<LogMember>(
+      loop, random,
+      LogMember::Options{.prefix = log.prefix,
+                         .name = std::move(name),
+                         .place = std::move(place),
+                         .connect = [options] { return std::make_unique<EtcdClient>(options); },
+                         .clock = clock});
+}
+
+Result<bool> follow_until_leading(EventLoop& loop, LogMember& member, KeyValueStore& store,
+                                  const FileDescriptor& signals, const std::function<bool()>& failed) {
+  bool stopping = false;
+  loop.watch(signals.get(), EPOLLIN, [&](uint32_t) {
+    signalfd_siginfo signal{};
+    while (read(signals.get(), &signal, sizeof(signal)) == static_cast<ssize_t>(sizeof(signal)))
+      stopping = stopping || signal.ssi_signo == SIGTERM || signal.ssi_signo == SIGINT;
+  });
+  auto leads = member.lead(store, [&] { return stopping || failed(); });
+  loop.unwatch(signals.get());
+  return leads;
+}
+
+Result<> check_without_log(KeyValueStore& store) {
+  TRY_ASSIGN(const auto position, read_position(store));
+  if (!position) return {};
+  return fail(
+      EINVAL,
+      "the metadata store belongs to a log in etcd, which other servers may go on with: set metadata_log, or "
+      "take the store out of the log with --leave-log");
+}
+
+int run_leave_log(const Config& config) {
+  SystemClock clock;
+  EventLoop loop(clock);
+  const std::string path = metadata_path(config);
+  const Result<> left = [&]() -> Result<> {
+    TRY_ASSIGN(const auto store, RocksdbStore::open(loop, {.path = path, .create = false}));
+    TRY(erase_position(*store));
+    return store->close();
+  }();
+  if (!left) {
+    fmt::print(stderr, "pnfsrdma-mdsd: {}\n", left.error().to_string());
+    return 2;
+  }
+  fmt::print("the metadata store {} belongs to no log\n", path);
+  return 0;
+}
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "server/mds/admin/config.h"
+#include "server/mds/log/log_member.h"
+#include "shared/base/event_loop.h"
+#include "shared/base/owned.h"
+#include "shared/base/random.h"
+#include "shared/base/result.h"
+
+namespace pnfsrdma::mds {
+
+// What the log of the metadata needs of the configuration and the host. `clock` outlives the result.
+Result<std::unique_ptr<LogMember>> metadata_log_member(EventLoop& loop, Random& random, const Clock& clock,
+                                                       const Config& config);
+
+// LogMember::lead() until a signal ends the daemon, or `failed` says so. False: it did.
+Result<bool> follow_until_leading(EventLoop& loop, LogMember& member, KeyValueStore& store,
+                                  const FileDescriptor& signals, const std::function<bool()>& failed);
+
+// A store that belongs to a log must not be served without it: EINVAL, with what to do.
+Result<> check_without_log(KeyValueStore& store);
+
+// `pnfsrdma-mdsd --leave-log`: with the daemon not running, the metadata store belongs to no log from now on. 0; 2: it
+// cannot be opened.
+int run_leave_log(const Config& config);
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two MDSs share a log in etcd: when the one that serves is lost, the other serves with all that was acknowledged.
+
+usage: takeover_test.py BIN_DIRECTORY
+"""
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+from cluster import START_SECONDS, Cluster, OpenFile, require_mounts, wait_until
+from cut_proxy import CutProxy
+from etcd import Etcd, require_etcd
+from ports import free_port
+
+BIN = sys.argv.pop(1)
+FENCED = 3
+TAKEOVER_SECONDS = 30  # 5.25 s, and what sanitizers and a busy machine add
+
+
+class Pair(Cluster):
+    """The MDSs "mds" and "mds2", and the address that clients know, which is moved as a floating address is."""
+
+    def __init__(self, bin_directory, etcd, **options):
+        super().__init__(bin_directory, pool_size="512M", insecure=True, **options,
+                         metadata_log={"endpoints": etcd.endpoints, "name": "mds"})
+        config = json.loads((self.home / "mds.json").read_text())
+        self.ports = {"mds": self.nfs_port, "mds2": free_port()}
+        (self.home / "mds2").mkdir()
+        self.write_config("mds2", config | {
+            "listen": [f"127.0.0.1:{self.ports['mds2']}"], "rdma_listen": [],
+            "data_directory": str(self.home / "mds2"),
+            "metadata_log": config["metadata_log"] | {"name": "mds2"},
+            "console": {"socket": str(self.home / "console2.sock"), "listen": []}})
+        self.address = CutProxy(self.ports["mds"])
+
+    def launch(self, name):
+        with open(self.home / f"{name}.log", "a") as log:
+            self.processes[name] = subprocess.Popen(
+                [self.program("mdsd"), "--config", str(self.home / f"{name}.json")], stdout=log, stderr=log,
+                stdin=subprocess.DEVNULL)
+
+    def wait_for(self, name, event, count=1, seconds=START_SECONDS):
+        def logged():
+            if self.processes[name].poll() is not None:
+                raise RuntimeError(f"{name} ended with {self.processes[name].returncode}:\n{self.log(name)[-3000:]}")
+            return self.log(name).count(f"mds: {event} ") >= count
+        wait_until(logged, seconds, f"{name} logs {event}")
+
+    def start_all(self):
+        self.format()
+        for brick in self.bricks:
+            self.start_brick(brick)
+        self.launch("mds")
+        self.wait_for("mds", "ready")
+        self.launch("mds2")
+        self.wait_for("mds2", "standby")
+        return self
+
+    def mount(self, options="", name=None):
+        return super().mount(options, name, port=self.address.port, proto="tcp")
+
+    def move_address(self, name):
+        self.address.target_port = self.ports[name]
+        self.address.cut()
+
+    def close(self):
+        try:
+            super().close()
+        finally:
+            self.address.close()
+            self.end("mds2")
+
+
+class Names:
+    """Makes files, one after the other, and keeps the names of those that were acknowledged."""
+
+    def __init__(self, directory):
+        self.directory, self.made, self.stopping, self.error = directory, [], False, None
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        try:
+            number = 0
+            while not self.stopping:
+                number += 1
+                name = f"n{number}"
+                os.close(os.open(os.path.join(self.directory, name), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+                self.made.append(name)
+        except OSError as error:
+            self.error = error
+
+    def stop(self):
+        self.stopping = True
+        self.thread.join(120)
+
+
+class Takeover(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        require_mounts()
+        require_etcd()
+
+    def setUp(self):
+        self.etcd = Etcd()
+        self.addCleanup(self.etcd.close)
+        self.cluster = Pair(BIN, self.etcd)
+        self.addCleanup(self.cluster.close)
+        self.cluster.start_all()
+
+    def kill_under_a_writer(self, lost, takes_over, mount):
+        directory = mount / f"of-{lost}-{time.monotonic_ns()}"
+        directory.mkdir()
+        writer = Names(directory)
+        wait_until(lambda: len(writer.made) > 50, 60, "names are made")
+        before = len(writer.made)
+        self.cluster.kill(lost)
+        begun = time.monotonic()
+        leads = self.cluster.log(takes_over).count("mds: ready ")
+        self.cluster.move_address(takes_over)
+        wait_until(lambda: self.cluster.log(takes_over).count("mds: ready ") > leads, TAKEOVER_SECONDS, "it serves")
+        print(f"served again after {time.monotonic() - begun:.1f} s")
+        wait_until(lambda: len(writer.made) > before + 50 or writer.error, 60, "names are made again")
+        writer.stop()
+        self.assertIsNone(writer.error)
+        self.assertEqual(sorted(os.listdir(directory)), sorted(writer.made))
+        return directory, writer.made
+
+    def test_the_standby_serves_with_all_that_was_acknowledged(self):
+        mount = self.cluster.mount()
+        held = OpenFile(mount / "held")
+        held.write(b"before")
+        held.fsync()
+        held.call(fcntl.flock, held.descriptor, fcntl.LOCK_EX)
+        first, made = self.kill_under_a_writer("mds", "mds2", mount)
+        # The open file, its lock and its layout are there without a grace period.
+        self.assertNotIn("grace-began", self.cluster.log("mds2"))
+        held.write(b"behind")
+        held.fsync()
+        self.assertEqual(held.read(6), b"behind")
+        other = self.cluster.mount(name="other")
+        with open(other / "held", "r+") as file, self.assertRaises(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.assertEqual(sorted(os.listdir(other / first.name)), sorted(made))
+        # And back: the one that was lost follows, and takes over in its turn.
+        self.cluster.launch("mds")
+        self.cluster.wait_for("mds", "standby", count=2)
+        self.kill_under_a_writer("mds2", "mds", mount)
+        self.assertEqual(sorted(os.listdir(other / first.name)), sorted(made))
+        held.close()
+        mount.unmount()
+        other.unmount()
+        self.cluster.stop("mds")
+        checked = subprocess.run([self.cluster.program("mdsd"), "--config", str(self.cluster.home / "mds.json"), "--check"],
+                                 capture_output=True, text=True, check=False)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+
+    def test_a_stopped_mds_that_goes_on_acknowledges_nothing(self):
+        stale = Cluster.mount(self.cluster, name="stale", proto="tcp", port=self.cluster.ports["mds"])
+        (stale / "before").touch()
+        self.cluster.signal("mds", signal.SIGSTOP)
+        # Sent to the one that sleeps, and waiting there when it wakes up.
+        answers = []
+
+        def ask():
+            try:
+                os.close(os.open(stale / "never", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+                answers.append("made")
+            except OSError as error:
+                answers.append(error)
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        self.cluster.wait_for("mds2", "ready", seconds=TAKEOVER_SECONDS)
+        self.cluster.move_address("mds2")
+        fresh = self.cluster.mount(name="fresh")
+        (fresh / "behind").touch()
+        self.cluster.signal("mds", signal.SIGCONT)
+        self.assertEqual(self.cluster.processes["mds"].wait(timeout=30), FENCED)
+        self.assertIn("lead-lost", self.cluster.log("mds"))
+        self.assertEqual(answers, [])
+        self.assertEqual(sorted(os.listdir(fresh.path)), ["before", "behind"])
+        fresh.unmount()
+        stale.kill()
+        thread.join(30)
+
+    def test_one_member_of_etcd_may_be_lost(self):
+        mount = self.cluster.mount()
+        writer = Names(mount.path)
+        wait_until(lambda: len(writer.made) > 20, 60, "names are made")
+        self.etcd.kill("m1")
+        before = len(writer.made)
+        wait_until(lambda: len(writer.made) > before + 50, 60, "names are made without a member")
+        writer.stop()
+        self.assertIsNone(writer.error)
+        self.assertIsNone(self.cluster.processes["mds"].poll())
+        mount.unmount()
+
+    def test_an_ordered_end_is_taken_over_at_once(self):
+        begun = time.monotonic()
+        self.cluster.stop("mds")
+        self.cluster.wait_for("mds2", "leading", seconds=TAKEOVER_SECONDS)
+        self.assertLess(time.monotonic() - begun, 4)
+
+    def test_a_store_of_the_log_is_not_served_without_it(self):
+        self.cluster.stop("mds2")
+        config = json.loads((self.cluster.home / "mds2.json").read_text())
+        self.cluster.write_config("alone", config | {"metadata_log": {}})
+        command = [self.cluster.program("mdsd"), "--config", str(self.cluster.home / "alone.json")]
+        refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("--leave-log", refused.stderr)
+        left = subprocess.run([*command, "--leave-log"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(left.returncode, 0, left.stderr)
+        # It has a log no more, and so may not go on with that one.
+        self.cluster.launch("mds2")
+        self.assertEqual(self.cluster.processes["mds2"].wait(timeout=30), 1)
+        self.assertIn("copy its metadata", self.cluster.log("mds2"))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
