@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,11 +13,10 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 
+#include "cli/clone/clone_memory.h"
 #include "cli/output/units.h"
 #include "shared/base/owned.h"
-#include "shared/ring/control.h"
 
 namespace pnfsrdma::cli {
 namespace {
@@ -76,33 +74,17 @@ class Unfinished {
   int error_ = 0;
 };
 
-// What one of the calls says, and of which file.
-struct Refusal {
-  const std::string& path;
-  int error = 0;
-};
-
-std::optional<Refusal> share(const CloneOptions& options, int source, int target) {
-  // What the kernel keeps of shared mappings.
-  (void)sync_file_range(source, 0, 0,
-                        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
-  ring::OfferClone offer;
-  if (ioctl(source, ring::kOfferClone, &offer) != 0) return Refusal{options.source, errno};
-  ring::Clone clone{.secret = offer.secret};
-  if (ioctl(target, ring::kClone, &clone) != 0) return Refusal{options.target, errno};
-  return std::nullopt;
-}
-
-std::unexpected<Failure> refuse_clone(const CloneOptions& options, const Refusal& refusal) {
+std::unexpected<Failure> refuse_clone(const CloneOptions& options, const CloneRefusal& refusal) {
+  const std::string& path = refusal.of_source ? options.source : options.target;
   const std::string copy = "copy it: cp " + options.source + " " + options.target;
   switch (refusal.error) {
     case ENOTTY:
-      return refuse(ExitCode::kFailed, refusal.path + ": not on a mount that can clone files", {}, copy);
+      return refuse(ExitCode::kFailed, path + ": not on a mount that can clone files", {}, copy);
     case EPERM:
       return refuse(ExitCode::kFailed,
                     options.source + " and " + options.target + " are not on the same mount", {}, copy);
     case EOPNOTSUPP:
-      return refuse(ExitCode::kFailed, refusal.path + ": its mount or its server cannot clone files",
+      return refuse(ExitCode::kFailed, path + ": its mount or its server cannot clone files",
                     "A mount with -o writeback cannot.", copy);
     case EXDEV:
       return refuse(ExitCode::kFailed, options.source + " is on a brick that is being drained", {}, copy);
@@ -110,7 +92,7 @@ std::unexpected<Failure> refuse_clone(const CloneOptions& options, const Refusal
       return refuse(ExitCode::kFailed, options.source + " is in too many pieces to be cloned at once", {},
                     copy);
     default:
-      return refuse_path(refusal.path, refusal.error);
+      return refuse_path(path, refusal.error);
   }
 }
 
@@ -144,8 +126,7 @@ Outcome<> run_clone(const CloneOptions& options, Output& output) {
   if (const auto refused = check_target(options, target, status); !refused) return refused;
   Unfinished made(target);
   if (made.error() != 0) return refuse_path(target, made.error());
-  if (const auto refusal = share(options, source.get(), made.number()))
-    return refuse_clone(options, *refusal);
+  if (const auto refusal = clone_memory(source.get(), made.number())) return refuse_clone(options, *refusal);
   const mode_t mask = umask(0);
   (void)umask(mask);
   if (fchmod(made.number(), status.st_mode & 0777 & ~mask) != 0) return refuse_path(target, errno);

@@ -10,9 +10,9 @@ namespace pnfsrdma::cli {
 namespace {
 
 constexpr const char* kExitCodes = R"(Exit codes:
-  0 done   1 refused or failed (doctor: a problem)   2 usage   3 no answer   4 not permitted
-  5 not found   6 changed meanwhile or in use   130 interrupted
-  126, 127 run: the program cannot be started, there is none)";
+  0 done   1 refused or failed (doctor: a problem; diff: not the same)   2 usage (diff, restore: trouble)
+  3 no answer   4 not permitted   5 not found   6 changed meanwhile or in use
+  130 interrupted   126, 127 run: the program cannot be started, there is none)";
 
 // Help and version are "errors" of code 0.
 int usage(int code) {

@@ -14,6 +14,8 @@
 #include "cli/doctor/system_host.h"
 #include "cli/run/run_command.h"
 #include "cli/stat/stat_command.h"
+#include "cli/tree/diff_command.h"
+#include "cli/tree/restore_command.h"
 #include "shared/base/result.h"
 
 namespace pnfsrdma::cli {
@@ -91,6 +93,43 @@ void add_clone(CLI::App& app, Context& context) {
   });
 }
 
+void add_diff(CLI::App& app, Context& context) {
+  CLI::App* const command = app.add_subcommand(
+      "diff", "What differs between two directories or files, as between a snapshot and now");
+  const auto options = std::make_shared<DiffOptions>();
+  command->add_option("before", options->before, "a directory or file: MOUNT/.snapshots/NAME/PATH")
+      ->required();
+  command->add_option("after", options->after, "another one: that of now, or of another snapshot")
+      ->required();
+  command->add_flag("--content", options->content,
+                    "read files of one size to see whether their bytes differ; else their times tell");
+  command->callback([&context, options] {
+    context.action = [&context, options] { return run_diff(*options, context.output); };
+  });
+}
+
+void add_restore(CLI::App& app, Administration& administration) {
+  CLI::App* const command = app.add_subcommand(
+      "restore", "Makes a file, or a directory with all that is in it, as it was in a snapshot");
+  const auto options = std::make_shared<RestoreOptions>();
+  command
+      ->add_option("snapshot_path", options->snapshot,
+                   "in a snapshot, on a mount: MOUNT/.snapshots/NAME/PATH")
+      ->required();
+  command->add_option("destination", options->destination,
+                      "what becomes as that is (default: what it is a snapshot of)");
+  command->add_flag("-n,--dry-run", options->dry_run, "change nothing: show what differs, as diff does");
+  command->add_flag("--delete", options->remove_new, "remove what the snapshot does not have");
+  command->add_flag("--content", options->content,
+                    "read files of one size and time, and restore those whose bytes differ");
+  command->callback([&administration, options] {
+    administration.context.action = [&administration, options] {
+      options->yes = administration.yes;
+      return run_restore(*options, administration.prompter, administration.output());
+    };
+  });
+}
+
 void add_run(CLI::App& app, Context& context) {
   CLI::App* const command = app.add_subcommand(
       "run", "A program that knows nothing of pnfsrdma, whose reads and overwrites go past the kernel");
@@ -139,6 +178,8 @@ void add_host_commands(CLI::App& app, Administration& administration) {
   add_stat(app, administration.context);
   add_doctor(app, administration);
   add_clone(app, administration.context);
+  add_diff(app, administration.context);
+  add_restore(app, administration);
   add_run(app, administration.context);
 }
 

@@ -5,7 +5,7 @@
 
 namespace pnfsrdma::cli {
 
-// The commands that need no server (doctor asks one that is named): stat, doctor, clone, run.
+// The commands that need no server (doctor asks one that is named): stat, doctor, clone, diff, restore, run.
 void add_host_commands(CLI::App& app, Administration& administration);
 
 }  // namespace pnfsrdma::cli

@@ -24,9 +24,17 @@ std::string ProgressBar::line(double progress, const std::string& message, size_
 }
 
 void ProgressBar::show(double progress, const std::string& message) {
+  draw(line(progress, message, terminal_.columns));
+}
+
+void ProgressBar::show(const std::string& message) {
+  draw(shortened(printable(message), terminal_.columns > 1 ? terminal_.columns - 1 : 0));
+}
+
+void ProgressBar::draw(const std::string& line) {
   if (!terminal_.interactive) return;
   drawn_ = true;
-  fmt::print(stream_, "\r\033[K{}", line(progress, message, terminal_.columns));
+  fmt::print(stream_, "\r\033[K{}", line);
   std::fflush(stream_);
 }
 

@@ -18,11 +18,15 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void show(double progress, const std::string& message);
+  // Where nobody knows how much there is.
+  void show(const std::string& message);
 
   // The line itself, exactly `columns` - 1 wide at most.
   static std::string line(double progress, const std::string& message, size_t columns);
 
  private:
+  void draw(const std::string& line);
+
   std::FILE* const stream_;
   const Terminal terminal_;
   bool drawn_ = false;

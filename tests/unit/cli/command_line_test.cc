@@ -69,6 +69,11 @@ TEST_F(CommandLine, WhatMakesNoSenseIsRefused) {
   EXPECT_NE(parse({"stat", "--prometheus", "--watch"}), 0);
   EXPECT_NE(parse({"stat", "--watch", "--interval", "0"}), 0);
   EXPECT_NE(parse({"stat", "--interval", "1"}), 0);
+  EXPECT_NE(parse({"diff", "a"}), 0);
+  EXPECT_EQ(parse({"diff", "a", "b", "--content"}), 0);
+  EXPECT_NE(parse({"restore"}), 0);
+  EXPECT_EQ(parse({"restore", "m/.snapshots/monday/home", "--dry-run"}), 0);
+  EXPECT_EQ(parse({"restore", "m/.snapshots/monday/home", "m/copy", "--delete", "--content", "--yes"}), 0);
   EXPECT_NE(parse({"snapshot", "remove"}), 0);
   EXPECT_EQ(parse({"snapshot", "create"}), 0);
   EXPECT_EQ(parse({"snapshot", "delete", "monday", "tuesday"}), 0);
