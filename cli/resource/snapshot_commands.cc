@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/output/json_member.h"
+#include "cli/output/text.h"
 #include "cli/resource/lookup.h"
 #include "cli/resource/verbs.h"
 
@@ -53,11 +54,22 @@ void add_create(CLI::App* noun, Administration& admin) {
   CLI::App* const create = noun->add_subcommand("create", "take a snapshot of all files of the server");
   const auto name =
       optional_word(create, "name", "what it is called; default: the time, as 2026-11-28T01.30.00Z");
-  admin.does(create, [&admin, name](ApiClient& client) -> Outcome<> {
+  const auto force = std::make_shared<bool>(false);
+  create->add_flag(
+      "--force", *force,
+      "revoke the layouts of clients that write and do not answer within 2 s: what they have not flushed "
+      "may be lost");
+  admin.does(create, [&admin, name, force](ApiClient& client) -> Outcome<> {
     json body = json::object();
     if (!name->empty()) body["name"] = *name;
+    if (*force) body["force"] = true;
     TRY_ASSIGN(const Answer taken, client.post("/snapshots", body));
     const std::string called = text_at(taken.body, "/name");
+    for (const json& one : taken.body.value("revoked", json::array())) {
+      admin.output().note(fmt::format(
+          "{} did not answer: {} of its layouts were revoked, and what it had not flushed may be lost",
+          printable(text_at(one, "/name")), number_at(one, "/layouts")));
+    }
     admin.done(fmt::format("snapshot {} taken: .snapshots/{} of each mount shows it", called, called),
                taken.body);
     return {};

@@ -63,8 +63,9 @@ class Administration {
   // --- snapshots ---
   virtual TreeSnapshots snapshots() = 0;
   // `done` when it is taken. No name: the time. EEXIST, EINVAL, EBUSY (another one is being taken, or there are as many
-  // as there may be, or no room), EAGAIN (somebody who writes does not answer: nothing has changed).
-  virtual void take_snapshot(const std::string& name, Done<TreeSnapshot> done) = 0;
+  // as there may be, or no room), EAGAIN (somebody who writes does not answer: nothing has changed). With `force`
+  // he loses his layouts, and the answer names him.
+  virtual void take_snapshot(const std::string& name, bool force, Done<TreeSnapshot> done) = 0;
   // `done` when nobody sees it any more. EBUSY: it is pinned.
   virtual void remove_snapshot(uint32_t id, Done<> done) = 0;
 

@@ -302,6 +302,11 @@ struct ExportEffect {
 // A snapshot of all files.
 enum class SnapshotState : uint8_t { kMaking, kReady, kDeleting };
 enum class SnapshotClass : uint8_t { kHourly, kDaily, kWeekly, kMonthly };
+struct RevokedClient {
+  uint64_t id = 0;
+  std::string name;
+  uint64_t layouts = 0;
+};
 struct TreeSnapshot {
   uint32_t id = 0;
   std::string name;
@@ -309,6 +314,7 @@ struct TreeSnapshot {
   SnapshotState state = SnapshotState::kMaking;
   std::optional<SnapshotClass> schedule;  // the part of it that took this one; none: a person did
   bool pinned = false;                    // cannot be deleted
+  std::vector<RevokedClient> revoked;     // only when it is taken: who did not answer, and was forced
 };
 struct TreeSnapshots {
   std::vector<TreeSnapshot> all;  // by id

@@ -208,12 +208,15 @@ Json to_json(const Export& item) {
 }
 
 Json to_json(const TreeSnapshot& snapshot) {
-  return {{"id", snapshot.id},
-          {"name", snapshot.name},
-          {"created", rfc3339(snapshot.created)},
-          {"state", to_string(snapshot.state)},
-          {"schedule", snapshot.schedule ? Json(to_string(*snapshot.schedule)) : Json()},
-          {"pinned", snapshot.pinned}};
+  Json shown = {{"id", snapshot.id},
+                {"name", snapshot.name},
+                {"created", rfc3339(snapshot.created)},
+                {"state", to_string(snapshot.state)},
+                {"schedule", snapshot.schedule ? Json(to_string(*snapshot.schedule)) : Json()},
+                {"pinned", snapshot.pinned}};
+  for (const RevokedClient& one : snapshot.revoked)
+    shown["revoked"].push_back({{"client", id_text(one.id)}, {"name", one.name}, {"layouts", one.layouts}});
+  return shown;
 }
 
 Json to_json(const SnapshotSchedule& schedule) {

@@ -69,11 +69,13 @@ Response post_snapshot(Backend& backend, Call& call) {
                                    .detail = "The name has control characters.",
                                    .fix = {},
                                    .errors = {{"/name", "has control characters"}}});
-  // Everybody who writes has to answer before.
-  TRY_ASSIGN(const TreeSnapshot taken,
-             or_problem(backend.loop.ask<TreeSnapshot>(
-                 [&backend, name](auto done) { backend.administration.take_snapshot(name, done); },
-                 kSlowLoopDeadline)));
+  const bool force = call.arguments.body.value("force", false);
+  // Everybody who writes has to answer before, or is forced.
+  TRY_ASSIGN(
+      const TreeSnapshot taken,
+      or_problem(backend.loop.ask<TreeSnapshot>(
+          [&backend, name, force](auto done) { backend.administration.take_snapshot(name, force, done); },
+          kSlowLoopDeadline)));
   return ok(to_json(taken), 201).with("Location", "/api/v1/snapshots/" + std::to_string(taken.id));
 }
 

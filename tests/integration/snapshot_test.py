@@ -8,6 +8,7 @@ import errno
 import mmap
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -102,6 +103,43 @@ class Snapshots(SnapshotCase):
             writer.join()
             os.close(descriptor)
         self.assertEqual(len(path.read_bytes()), acknowledged[0] * 8)
+
+    def test_by_force_a_stopped_mount_holds_nobody_up(self):
+        stopped = self.cluster.mount("actimeo=0", name="stopped")
+        self.addCleanup(stopped.unmount)
+        _, content = self.make("other", MIB)
+        path = stopped / self.name / "held"
+        path.write_bytes(b"a" * MIB)
+        held = cluster.OpenFile(path)
+        self.addCleanup(held.close)
+        held.write(b"durable")
+        held.fsync()
+        held.write(b"not flushed", 4096)
+        stopped.process.send_signal(signal.SIGSTOP)
+        try:
+            refused = self.cli("snapshot", "create", "patient", code=1)
+            self.assertIn("nothing has changed", refused)
+            self.assertEqual(self.cli("snapshot", "list"), [])
+            taken = self.cli("snapshot", "create", "forced", "--force")
+        finally:
+            stopped.process.send_signal(signal.SIGCONT)
+        self.assertEqual([one["layouts"] for one in taken["revoked"]], [1])
+        client = taken["revoked"][0]
+        self.assertTrue(client["name"])
+        self.assertIn(f"snapshot-forced name=\"forced\" client={int(client['client'], 16):#x}", self.cluster.log("mds"))
+        self.assertTrue((self.of("forced") / "other").read_bytes() == content)
+        self.assertEqual((self.of("forced") / "held").read_bytes()[:7], b"durable")
+        # What he had written is there, or he is told that it is not; and he goes on.
+        try:
+            held.fsync()
+            self.assertEqual((self.folder / "held").read_bytes()[4096:4107], b"not flushed")
+        except OSError as error:
+            self.assertEqual(error.errno, errno.EIO)
+        held.write(b"goes on", 8192)
+        held.fsync()
+        self.assertEqual((self.folder / "held").read_bytes()[8192:8199], b"goes on")
+        self.assertNotEqual((self.of("forced") / "held").read_bytes()[8192:8199], b"goes on")
+        self.assertNotIn("revoked", self.cli("snapshot", "create", "nobody", "--force"))
 
     def test_many_changes_and_snapshots_between_them(self):
         seed = random.randrange(1 << 32)

@@ -36,7 +36,11 @@ Administrator::Administrator(const Parts& parts)
           parts.store, parts.exports, parts.handles, [this](uint16_t id) { recall_layouts_of(id); },
           [this](auto visit, auto done) { visit_mounted(std::move(visit), std::move(done)); }),
       settings_(parts.store, parts.config, parts.limits),
-      snapshots_(parts.clock, parts.names, parts.exports, parts.layouts.snapshots()),
+      snapshots_(parts.clock, parts.names, parts.exports, parts.layouts.snapshots(),
+                 [this](uint64_t id) {
+                   const auto client = parts_.clients.find(id);
+                   return client ? client_name(*client) : fmt::format("{:016x}", id);
+                 }),
       quotas_(parts.loop, parts.clock, parts.names),
       scheduler_(parts.loop, parts.clock, scheduled_works()),
       jobs_(parts.clock) {

@@ -65,8 +65,8 @@ class Administrator final : public console::Administration {
   void remove_export(uint16_t id, Done<> done) override;
 
   console::TreeSnapshots snapshots() override { return snapshots_.all(); }
-  void take_snapshot(const std::string& name, Done<console::TreeSnapshot> done) override {
-    snapshots_.take(name, std::move(done));
+  void take_snapshot(const std::string& name, bool force, Done<console::TreeSnapshot> done) override {
+    snapshots_.take(name, force, std::move(done));
   }
   void remove_snapshot(uint32_t id, Done<> done) override { snapshots_.remove(id, std::move(done)); }
   void pin_snapshot(uint32_t id, bool pinned, Done<console::TreeSnapshot> done) override {

@@ -31,7 +31,8 @@ console::TreeSnapshot shown(const Snapshot& snapshot) {
                                   .created = snapshot.created,
                                   .state = shown(snapshot.state),
                                   .schedule = {},
-                                  .pinned = snapshot.pinned};
+                                  .pinned = snapshot.pinned,
+                                  .revoked = {}};
   if (snapshot.schedule != SnapshotClass::kNone) shown_one.schedule = shown(snapshot.schedule);
   return shown_one;
 }
@@ -117,30 +118,61 @@ std::string SnapshotAdministration::free_name() const {
   return free;
 }
 
-void SnapshotAdministration::take(const std::string& asked, Done<console::TreeSnapshot> done) {
+void SnapshotAdministration::take(const std::string& asked, bool force, Done<console::TreeSnapshot> done) {
   const std::string name = asked.empty() ? free_name() : asked;
-  take_for(SnapshotClass::kNone, name, [this, name, done = std::move(done)](Result<SnapshotNumber> number) {
-    taken(name, std::move(number), done);
-  });
+  const auto revoked = std::make_shared<Revoked>();
+  begin(
+      SnapshotClass::kNone, name,
+      [this, name, revoked, done = std::move(done)](Result<SnapshotNumber> number) {
+        taken(name, std::move(number), *revoked, done);
+      },
+      force ? noted_in(revoked, name) : nullptr);
+}
+
+// The first layout of a client is logged: it may have thousands.
+SnapshotKeeper::Revoking SnapshotAdministration::noted_in(const std::shared_ptr<Revoked>& revoked,
+                                                          const std::string& name) {
+  return [this, revoked, name](uint64_t client, InodeId inode) {
+    console::RevokedClient& noted = (*revoked)[client];
+    if (noted.layouts++ > 0) return;
+    noted.id = client;
+    noted.name = client_name_(client);
+    log_warning("snapshots", "snapshot-forced name=\"{}\" client={:#x} client_name={} first_inode={}", name,
+                client, noted.name, inode);
+  };
 }
 
 void SnapshotAdministration::take_for(SnapshotClass schedule, const std::string& name,
                                       Done<SnapshotNumber> done) {
+  begin(schedule, name, std::move(done), nullptr);
+}
+
+void SnapshotAdministration::begin(SnapshotClass schedule, const std::string& name, Done<SnapshotNumber> done,
+                                   SnapshotKeeper::Revoking revoking) {
   const auto end = [this, done = std::move(done)](Result<SnapshotNumber> number) {
     // The first one, even if there were others when it was begun.
     const auto is_ready = [](const auto& one) { return one.second.is_ready(); };
     if (number && std::ranges::count_if(names_.snapshots().all(), is_ready) == 1) update_roots();
     done(std::move(number));
   };
-  keeper_.take(name, lifetime_.guard(end), schedule);
+  keeper_.take(name, lifetime_.guard(end), schedule, std::move(revoking));
 }
 
 void SnapshotAdministration::taken(const std::string& name, Result<SnapshotNumber> number,
-                                   const Done<console::TreeSnapshot>& done) {
+                                   const Revoked& revoked, const Done<console::TreeSnapshot>& done) {
+  if (!number && !revoked.empty()) {
+    std::string clients;
+    for (const auto& [client, noted] : revoked) clients += (clients.empty() ? "" : ", ") + noted.name;
+    return done(
+        fail(EAGAIN, "files were being written all the time, or a brick is away, although the layouts of " +
+                         clients + " have been revoked: there is no snapshot"));
+  }
   if (!number) return done(std::unexpected(why_not_taken(number.error(), name)));
   const Snapshot* const snapshot = names_.snapshots().find(*number);
   if (snapshot == nullptr) return done(fail(ENOENT, "it was deleted meanwhile"));
-  done(shown(*snapshot));
+  console::TreeSnapshot answer = shown(*snapshot);
+  for (const auto& [client, noted] : revoked) answer.revoked.push_back(noted);
+  done(std::move(answer));
 }
 
 void SnapshotAdministration::remove(SnapshotNumber number, Done<> done) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "server/console/administration.h"
@@ -18,13 +20,22 @@ class SnapshotAdministration {
   template <typename T = void>
   using Done = console::Administration::Done<T>;
 
-  SnapshotAdministration(const Clock& clock, Namespace& names, const Exports& exports, SnapshotKeeper& keeper)
-      : clock_(clock), names_(names), exports_(exports), keeper_(keeper) {}
+  // What people call a client.
+  using ClientName = std::function<std::string(uint64_t client)>;
+
+  SnapshotAdministration(const Clock& clock, Namespace& names, const Exports& exports, SnapshotKeeper& keeper,
+                         ClientName client_name)
+      : clock_(clock),
+        names_(names),
+        exports_(exports),
+        keeper_(keeper),
+        client_name_(std::move(client_name)) {}
 
   console::TreeSnapshots all() const;
   // One that is being deleted and does not go. Asked once a second.
   void add_check(console::Numbers& numbers);
-  void take(const std::string& name, Done<console::TreeSnapshot> done);
+  // With `force`, who writes and does not answer loses his layouts.
+  void take(const std::string& name, bool force, Done<console::TreeSnapshot> done);
   // The same for the schedule, with the errors of SnapshotKeeper::take.
   void take_for(SnapshotClass schedule, const std::string& name, Done<SnapshotNumber> done);
   // EBUSY: it is pinned.
@@ -32,14 +43,20 @@ class SnapshotAdministration {
   void pin(SnapshotNumber number, bool pinned, Done<console::TreeSnapshot> done);
 
  private:
+  using Revoked = std::map<uint64_t, console::RevokedClient>;
+  SnapshotKeeper::Revoking noted_in(const std::shared_ptr<Revoked>& revoked, const std::string& name);
   std::string free_name() const;
-  void taken(const std::string& name, Result<SnapshotNumber> number, const Done<console::TreeSnapshot>& done);
+  void begin(SnapshotClass schedule, const std::string& name, Done<SnapshotNumber> done,
+             SnapshotKeeper::Revoking revoking);
+  void taken(const std::string& name, Result<SnapshotNumber> number, const Revoked& revoked,
+             const Done<console::TreeSnapshot>& done);
   void update_roots();
 
   const Clock& clock_;
   Namespace& names_;
   const Exports& exports_;
   SnapshotKeeper& keeper_;
+  const ClientName client_name_;
   std::map<SnapshotNumber, SteadyTime> going_;  // since when, as far as it is known
   Lifetime lifetime_;
 };

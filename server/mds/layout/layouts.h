@@ -139,6 +139,10 @@ class Layouts final : public LayoutConflicts {
   bool writers_stopped() const { return stopped_; }
   // Whether nobody may write by himself, all that was on the way has arrived, and nothing is behind the end of a file.
   void is_still(std::function<void(bool)> done);
+  // Who still has what stop_writers() asked for loses it: `told` comes for each such layout before, and `done`
+  // when their handles are dead.
+  using Told = std::function<void(uint64_t client, InodeId inode)>;
+  void revoke_writers(Told told, std::function<void()> done);
   // Nobody finds the files of the snapshot any more: their layouts end, and `done` when every handle is dead.
   void end_snapshot(SnapshotNumber snapshot, std::function<void()> done);
 
@@ -198,7 +202,8 @@ class Layouts final : public LayoutConflicts {
   void clear_file(uint64_t inode, const Done& done);
   void tidy_file(uint64_t inode, const Done& done);
   void end_file(uint64_t inode, const Done& done);
-  void end_holders(uint64_t inode, const Join& join);
+  using Chosen = std::function<bool(const HeldLayout& layout)>;
+  void end_holders(uint64_t inode, const Chosen& chosen, const Join& join);
   void tidy_up(uint64_t inode, std::function<void()> done = [] {});
   void reap(uint64_t inode);
   void reap_now(uint64_t inode);

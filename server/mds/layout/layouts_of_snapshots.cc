@@ -61,6 +61,26 @@ void Layouts::is_still(std::function<void(bool)> done) {
       [done = std::move(done)](const Result<std::vector<InodeId>>& tails) { done(tails && tails->empty()); });
 }
 
+// Readers have been asked only for what is ahead of the file.
+void Layouts::revoke_writers(Told told, std::function<void()> done) {
+  auto ending = std::make_shared<Sweep>();
+  ending->each = [this, told = std::move(told)](InodeId inode, const Done& one) {
+    const auto chosen = [this, inode, told](const HeldLayout& layout) {
+      const bool keeps = layout.writes() ||
+                         (space_.ahead().contains(inode) &&
+                          recalls_.progress(layout.client(), inode, kEveryByte) != Recalls::Progress::kNone);
+      if (keeps) told(layout.client(), inode);
+      return keeps;
+    };
+    end_holders(inode, chosen, Join([one] { one(nfs4::Status::kOk); }));
+  };
+  ending->done = [done = std::move(done)](bool) { done(); };
+  const auto page = [this](InodeId from, size_t most) -> Result<std::vector<InodeId>> {
+    return table_.written_files(from, most);
+  };
+  gather(ending, page, [this, ending](bool) { gather_ahead(ending); });
+}
+
 void Layouts::end_snapshot(SnapshotNumber snapshot, std::function<void()> done) {
   const auto in_snapshot = [snapshot](uint64_t inode) { return snapshot_of(inode) == snapshot; };
   auto ending = std::make_shared<Sweep>();
@@ -75,18 +95,19 @@ void Layouts::end_snapshot(SnapshotNumber snapshot, std::function<void()> done) 
 }
 
 void Layouts::end_file(uint64_t inode, const Done& done) {
-  end_holders(inode, Join([done] { done(nfs4::Status::kOk); }));
+  end_holders(inode, [](const HeldLayout&) { return true; }, Join([done] { done(nfs4::Status::kOk); }));
 }
 
 // One slice a turn, whatever the file.
-void Layouts::end_holders(uint64_t inode, const Join& join) {
-  loop_.at_own_turn(lifetime_.guard([this, inode, join] {
+void Layouts::end_holders(uint64_t inode, const Chosen& chosen, const Join& join) {
+  loop_.at_own_turn(lifetime_.guard([this, inode, chosen, join] {
     const EventLoop::Step step(loop_, "snapshot-layouts");
     size_t cost = 0;
     for (const uint64_t client : table_.clients_of_file(inode)) {
       const HeldLayout* const layout = table_.find(inode, client);
       if (layout == nullptr) continue;
-      if (cost >= kLayoutsPerSlice) return end_holders(inode, join);
+      if (cost >= kLayoutsPerSlice) return end_holders(inode, chosen, join);
+      if (!chosen(*layout)) continue;
       cost += 1 + layout->grants().size() / kGrantsAsALayout;
       revoke_layout(client, inode, [end = join.part()](std::optional<size_t>) { end(); });
     }

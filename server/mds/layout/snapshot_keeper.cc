@@ -50,7 +50,7 @@ Result<> SnapshotKeeper::recover() {
 
 // --- taking one: nobody writes, then nobody has a turn, then the metadata is copied, and all go on. ---
 
-void SnapshotKeeper::take(std::string_view name, Taken done, SnapshotClass schedule) {
+void SnapshotKeeper::take(std::string_view name, Taken done, SnapshotClass schedule, Revoking revoking) {
   if (taking_) return done(fail(EBUSY, "another snapshot is being taken"));
   if (!is_snapshot_name(name)) return done(fail(EINVAL, "a snapshot needs a name like a file's"));
   if (names_.snapshots().find(name) != nullptr) return done(fail(EEXIST, "there is a snapshot of that name"));
@@ -58,12 +58,25 @@ void SnapshotKeeper::take(std::string_view name, Taken done, SnapshotClass sched
   if (!layouts_.bricks_ready())
     return done(fail(ETIMEDOUT, "a brick is away: who writes there is not known"));
   if (store_.room().full) return done(fail(ENOSPC, "the metadata disk is full"));
-  taking_ = Taking{.name = std::string(name), .done = std::move(done), .schedule = schedule};
+  taking_ = Taking{.name = std::string(name),
+                   .done = std::move(done),
+                   .schedule = schedule,
+                   .revoking = std::move(revoking)};
   // So that there is little left to write while others wait.
   store_.prepare_checkpoint(lifetime_.guard([this] {
-    patience_ = loop_.after(kStillPatience, [this] { give_up(); });
+    patience_ = loop_.after(kStillPatience, [this] { out_of_patience(); });
     stop_writers();
   }));
+}
+
+// Who has not given back what he was asked for loses it, and all begins again, once.
+void SnapshotKeeper::out_of_patience() {
+  if (!taking_->revoking) return give_up();
+  end_try();
+  resume();
+  patience_ = loop_.after(kStillPatience, [this] { give_up(); });
+  layouts_.revoke_writers(std::exchange(taking_->revoking, nullptr),
+                          [next = in_this_try([this] { stop_writers(); })] { next(true); });
 }
 
 // Whatever is under way: nothing of it has changed anything that stays.

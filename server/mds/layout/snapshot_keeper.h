@@ -39,11 +39,16 @@ class SnapshotKeeper {
   using Taken = std::function<void(Result<SnapshotNumber>)>;
   using Done = std::function<void(Result<>)>;
 
+  // Told of each layout that is revoked, before it is.
+  using Revoking = Layouts::Told;
+
   // What was acknowledged before the call is in it, durable by now, and nothing that is written behind `done`.
   // Who writes is asked to give his layouts back; who does not, or a brick that is away, makes it fail after
-  // kStillPatience (ETIMEDOUT). Then, and on any other error, nothing has changed. EINVAL, EEXIST, EMFILE as of
+  // kStillPatience (ETIMEDOUT). With `revoking` who does not loses them then; it fails after as long
+  // again. On any error nothing else has changed. EINVAL, EEXIST, EMFILE as of
   // Snapshots::begin; EBUSY: another one is being taken; ENOSPC, EIO, EAGAIN.
-  void take(std::string_view name, Taken done, SnapshotClass schedule = SnapshotClass::kNone);
+  void take(std::string_view name, Taken done, SnapshotClass schedule = SnapshotClass::kNone,
+            Revoking revoking = nullptr);
   // Nobody sees it any more when `done` gets its answer; its memory is freed behind that. ENOENT, EAGAIN, EIO.
   void remove(std::string_view name, Done done);
   // Bytes of memory that only snapshots have.
@@ -54,9 +59,11 @@ class SnapshotKeeper {
     std::string name;
     Taken done;
     SnapshotClass schedule = SnapshotClass::kNone;
+    Revoking revoking;  // null: nobody loses anything, or those who do have lost it
     SnapshotNumber number = 0;
   };
 
+  void out_of_patience();
   void give_up();
   std::function<void(bool)> in_this_try(std::function<void()> then);
   void stop_writers();

@@ -76,6 +76,7 @@ TEST_F(CommandLine, WhatMakesNoSenseIsRefused) {
   EXPECT_EQ(parse({"restore", "m/.snapshots/monday/home", "m/copy", "--delete", "--content", "--yes"}), 0);
   EXPECT_NE(parse({"snapshot", "remove"}), 0);
   EXPECT_EQ(parse({"snapshot", "create"}), 0);
+  EXPECT_EQ(parse({"snapshot", "create", "monday", "--force"}), 0);
   EXPECT_EQ(parse({"snapshot", "delete", "monday", "tuesday"}), 0);
   EXPECT_EQ(parse({"snapshot", "pin", "monday", "tuesday"}), 0);
   EXPECT_NE(parse({"snapshot", "unpin"}), 0);

@@ -130,13 +130,15 @@ class FakeAdministration final : public Administration {
     done({});
   }
   TreeSnapshots snapshots() override { return {all_snapshots, 4096}; }
-  void take_snapshot(const std::string& name, Done<TreeSnapshot> done) override {
+  void take_snapshot(const std::string& name, bool force, Done<TreeSnapshot> done) override {
     for (const TreeSnapshot& one : all_snapshots) {
       if (one.name == name) return done(fail(EEXIST, "there is a snapshot " + name + " already"));
     }
     const auto id = static_cast<uint32_t>(all_snapshots.size() + 1);
     all_snapshots.push_back({.id = id, .name = name, .created = {}, .state = SnapshotState::kReady});
-    done(all_snapshots.back());
+    TreeSnapshot taken = all_snapshots.back();
+    if (force) taken.revoked.push_back({.id = 0xff, .name = "host-a", .layouts = 2});
+    done(std::move(taken));
   }
   void remove_snapshot(uint32_t id, Done<> done) override {
     for (const TreeSnapshot& one : all_snapshots) {

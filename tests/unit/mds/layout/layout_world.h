@@ -394,9 +394,12 @@ class LayoutWorld {
     return status.value_or(nfs4::Status::kServerFault);
   }
   std::optional<Result<SnapshotNumber>> take_snapshot(const std::string& name,
-                                                      Milliseconds patience = Milliseconds(3000)) {
+                                                      Milliseconds patience = Milliseconds(3000),
+                                                      SnapshotKeeper::Revoking revoking = nullptr) {
     auto answer = std::make_shared<std::optional<Result<SnapshotNumber>>>();
-    mds->snapshots().take(name, [answer](const Result<SnapshotNumber>& got) { *answer = got; });
+    mds->snapshots().take(
+        name, [answer](const Result<SnapshotNumber>& got) { *answer = got; }, SnapshotClass::kNone,
+        std::move(revoking));
     settle();
     for (; !*answer && patience > Milliseconds(0); patience -= Milliseconds(50)) pass(Milliseconds(50));
     return *answer;

@@ -168,6 +168,51 @@ TEST_F(SnapshotKeeperTest, WithAWriterWhoKeepsHisLayoutThereIsNoneAndNothingHasC
   EXPECT_TRUE(world_.get(kBob, other, IoMode::kReadWrite, 0, 4096));
 }
 
+TEST_F(SnapshotKeeperTest, ByForceAWriterWhoKeepsHisLayoutLosesItAndNobodyElseDoes) {
+  ASSERT_EQ(world_.write(file_, 0, pattern(4096)), Status::kOk);
+  const auto kept = world_.get(kAlice, file_, IoMode::kReadWrite, 0, UINT64_MAX, 4096);
+  ASSERT_TRUE(kept);
+  const uint64_t handle = world_.segments(kept)[0].write.grant;
+  const InodeId other = world_.create("other");
+  ASSERT_EQ(world_.write(other, 0, std::string(4096, static_cast<char>('A' + other % 26))), Status::kOk);
+  ASSERT_TRUE(world_.get(kBob, other, IoMode::kRead, 0, 4096));
+  world_.recaller.on_recall = nullptr;
+  std::vector<std::pair<uint64_t, InodeId>> revoked;
+  const auto taken = world_.take_snapshot("first", Milliseconds(5000), [&](uint64_t client, InodeId inode) {
+    EXPECT_TRUE(world_.mds->table().find(inode, client) != nullptr);
+    revoked.emplace_back(client, inode);
+  });
+  ASSERT_TRUE(taken && *taken) << (taken ? taken->error().to_string() : "no answer");
+  EXPECT_EQ(revoked, (std::vector<std::pair<uint64_t, InodeId>>{{kAlice, file_}}));
+  EXPECT_TRUE(world_.recaller.revoked.contains(kAlice));
+  EXPECT_FALSE(world_.recaller.revoked.contains(kBob));
+  // He writes nothing any more, neither to the file nor to the snapshot.
+  EXPECT_FALSE(world_.brick.client_write(kAlice, handle, 0, std::byte{0}, 100));
+  EXPECT_TRUE(then(**taken, 0, 8192) == pattern(4096));
+  // The file was kept for the snapshot for a moment.
+  world_.pass(Milliseconds(1000));
+  EXPECT_TRUE(world_.get(kBob, file_, IoMode::kReadWrite, 0, 4096));
+}
+
+TEST_F(SnapshotKeeperTest, ByForceNobodyIsRevokedWhoGivesBackInTime) {
+  ASSERT_TRUE(world_.get(kAlice, file_, IoMode::kReadWrite, 0, UINT64_MAX, 4096));
+  const auto taken = world_.take_snapshot("first", Milliseconds(5000), [](uint64_t, InodeId) { FAIL(); });
+  EXPECT_TRUE(taken && *taken);
+}
+
+TEST_F(SnapshotKeeperTest, ByForceManyWritersLoseTheirsInTurns) {
+  constexpr uint64_t kFiles = 100;
+  for (uint64_t number = 0; number < kFiles; ++number) {
+    const InodeId inode = world_.create("many" + std::to_string(number));
+    ASSERT_TRUE(world_.get(kAlice + number % 3, inode, IoMode::kReadWrite, 0, 4096));
+  }
+  world_.recaller.on_recall = nullptr;
+  size_t revoked = 0;
+  const auto taken = world_.take_snapshot("first", Milliseconds(5000), [&](uint64_t, InodeId) { ++revoked; });
+  ASSERT_TRUE(taken && *taken) << (taken ? taken->error().to_string() : "no answer");
+  EXPECT_EQ(revoked, kFiles);
+}
+
 TEST_F(SnapshotKeeperTest, WhatWasWrittenAndNotCommittedIsDurableInIt) {
   ASSERT_EQ(world_.write(file_, 0, pattern(kBlock)), Status::kOk);
   (void)world_.write_unstable(file_, 4096, pattern(100));
