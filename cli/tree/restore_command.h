@@ -17,8 +17,8 @@ struct RestoreOptions {
   bool yes = false;  // nobody is asked
 };
 
-// `pnfsrdma restore`: kDone, kFailed (some of it could not be restored: named), kTrouble (refused, nothing has changed) or
-// kInterrupted. With dry_run, as run_diff of the snapshot and the destination.
+// `pnfsrdma restore`: kDone, kFailed (some of it could not be restored: named), kTrouble (refused, nothing has changed)
+// or kInterrupted. With dry_run, as run_diff of the snapshot and the destination.
 ExitCode run_restore(const RestoreOptions& options, Prompter& prompter, Output& output);
 
 }  // namespace pnfsrdma::cli

@@ -16,7 +16,8 @@ struct SnapshotPath {
 // kUsage: it is not below .snapshots/NAME of a mount of pnfsrdma-fuse, or there is no such thing.
 Outcome<SnapshotPath> snapshot_path(const std::string& given);
 
-// The absolute path, without links in front of the last name, which itself need not be there. kUsage: no such directory.
+// The absolute path, without links in front of the last name, which itself need not be there. kUsage: no such
+// directory.
 Outcome<std::string> absolute_path(const std::string& given);
 
 // Whether that, or what would be made there, belongs to the list of snapshots or to one of them.

@@ -236,6 +236,15 @@ class Restore(SnapshotCase):
         self.command("restore", self.of("before") / "below")
         self.assertEqual(tree(self.folder / "below"), tree(self.folder / "elsewhere"))
 
+    def test_the_whole_mount_goes_back(self):
+        self.make("file", 1000)
+        self.take("before")
+        self.make("file", 2000)
+        (self.mount / "new at the top").mkdir()
+        self.command("restore", self.mount / LIST / "before", "--delete", "--yes")
+        self.assertEqual(tree(self.mount.path), tree(self.mount / LIST / "before"))
+        self.assertEqual(self.diff(self.mount / LIST / "before", self.mount.path), (set(), {}))
+
     def test_what_ended_in_the_middle_goes_on(self):
         for number in range(300):
             (self.folder / f"d{number % 7}").mkdir(exist_ok=True)
