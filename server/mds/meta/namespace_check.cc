@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -29,6 +30,7 @@ struct Seen {
   uint64_t space_used = 0;
   InodeId parent = kNoInode;
   uint64_t next_cookie = 0;
+  TreeNumber tree;
 
   // Counted from the other records.
   uint32_t names = 0;
@@ -129,7 +131,8 @@ class Checker {
       TRY_ASSIGN(const StoredNumber reserved, read_value<StoredNumber>(*next, "an inode counter"));
       inode_bound_ = reserved.number;
     }
-    TRY_ASSIGN(QuotaCheck quotas, QuotaCheck::open(store_));
+    TRY_ASSIGN(quotas_, QuotaCheck::open(store_));
+    QuotaCheck& quotas = *quotas_;
     TRY(scan<Inode>(kInodeTag, "an inode", [&](std::string_view key, const Inode& inode) {
       if (number_of_key(kInodeTag, key) != inode.id)
         problem("inode {} is stored under another number", inode.id);
@@ -140,7 +143,8 @@ class Checker {
                            .size = inode.size,
                            .space_used = inode.space_used,
                            .parent = inode.parent,
-                           .next_cookie = inode.next_cookie};
+                           .next_cookie = inode.next_cookie,
+                           .tree = inode.tree};
       quotas.add(inode);
       ++report_.inodes;
     }));
@@ -163,6 +167,13 @@ class Checker {
       ++child->names;
       child->named_in = place.directory;
       if (child->type == FileType::kDirectory) ++directory->subdirectories;
+      const bool placed = quotas_->is_placed({.directory_tree = directory->tree,
+                                              .inode = entry.inode,
+                                              .tree = child->tree,
+                                              .is_directory = child->type == FileType::kDirectory});
+      if (!placed)
+        problem("name '{}' in {}: inode {} is not counted for the quota tree that it is in", place.name,
+                place.directory, entry.inode);
     });
   }
 
@@ -457,6 +468,7 @@ class Checker {
   KeyValueStore& store_;
   NamespaceReport report_;
   uint64_t inode_bound_ = UINT64_MAX;
+  std::optional<QuotaCheck> quotas_;
   std::unordered_map<InodeId, Seen> inodes_;
   std::unordered_set<InodeId> rooted_;
   std::vector<Place> places_;

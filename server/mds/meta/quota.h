@@ -59,6 +59,16 @@ struct QuotaLimits {
   bool none() const { return space.none() && inodes.none(); }
 };
 
+// For each user, or each group, that has no limits of its own, but for root.
+struct QuotaDefault {
+  QuotaLimits limits;
+  // Since when there is a soft limit, seconds since 1970: nobody has been above it for longer.
+  uint64_t space_since = 0;
+  uint64_t inodes_since = 0;
+
+  bool operator==(const QuotaDefault&) const = default;
+};
+
 // Of one of the two; how much, and for how long it has been above its soft limit.
 struct QuotaUse {
   uint64_t used = 0;

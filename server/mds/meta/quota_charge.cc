@@ -42,14 +42,20 @@ void QuotaCharge::count(const Inode& inode) {
 
 void QuotaCharge::change(const Inode& inode, int64_t sign) {
   const int64_t space = sign * static_cast<int64_t>(inode.space_used);
-  for (const QuotaId& id : quotas_.owners_of(inode)) change(id, space, sign);
+  const bool again = inode.id < quotas_.recounted_to();
+  for (const QuotaId& id : quotas_.owners_of(inode)) {
+    Delta& delta = delta_of(id);
+    delta.space += space;
+    delta.inodes += sign;
+    if (!again) continue;
+    delta.space_again += space;
+    delta.inodes_again += sign;
+  }
 }
 
-void QuotaCharge::change(const QuotaId& id, int64_t space, int64_t inodes) {
+QuotaCharge::Delta& QuotaCharge::delta_of(const QuotaId& id) {
   const auto found = std::ranges::find(deltas_, id, &Delta::id);
-  Delta& delta = found != deltas_.end() ? *found : deltas_.emplace_back(Delta{.id = id});
-  delta.space += space;
-  delta.inodes += inodes;
+  return found != deltas_.end() ? *found : deltas_.emplace_back(Delta{.id = id});
 }
 
 Result<> QuotaCharge::put(Batch& batch, const WallTime& now) {
@@ -91,7 +97,10 @@ Result<> QuotaCharge::check(const Delta& delta, const QuotaLimits& limits, const
 void QuotaCharge::keep(const WallTime& now) {
   if (orphaned_ != nullptr) quotas_.depart(*orphaned_, now);
   if (destroyed_ != nullptr) quotas_.gone(*destroyed_);
-  for (const Delta& delta : deltas_) quotas_.usage_.put(delta.id, delta.usage);
+  for (const Delta& delta : deltas_) {
+    quotas_.usage_.put(delta.id, delta.usage);
+    if (quotas_.recount_) quotas_.recount_->add(delta.id, delta.space_again, delta.inodes_again);
+  }
 }
 
 }  // namespace pnfsrdma::mds

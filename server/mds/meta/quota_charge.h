@@ -31,12 +31,15 @@ class QuotaCharge {
     QuotaId id;
     int64_t space = 0;
     int64_t inodes = 0;
+    // Of that, what is counted again already (Quotas::begin_recount).
+    int64_t space_again = 0;
+    int64_t inodes_again = 0;
     QuotaUsage usage;  // once put
 
-    bool none() const { return space == 0 && inodes == 0; }
+    bool none() const { return space == 0 && inodes == 0 && space_again == 0 && inodes_again == 0; }
   };
   void change(const Inode& inode, int64_t sign);
-  void change(const QuotaId& id, int64_t space, int64_t inodes);
+  Delta& delta_of(const QuotaId& id);
   Result<QuotaUsage> present(const Delta& delta);
   Result<> check(const Delta& delta, const QuotaLimits& limits, const WallTime& now) const;
 

@@ -32,6 +32,16 @@ void QuotaCheck::add(const Inode& inode) {
   }
 }
 
+bool QuotaCheck::is_placed(const Named& name) const {
+  const QuotaTrees& trees = quotas_.trees();
+  const QuotaTree* const around = trees.find(name.directory_tree);
+  if (!name.is_directory) return around == nullptr || !around->complete || name.tree.value != 0;
+  const QuotaTree* const tree = trees.find(name.tree);
+  const bool is_root = tree != nullptr && tree->root == name.inode;
+  if (around == nullptr) return tree == nullptr || is_root;
+  return tree == around || (tree == nullptr && !around->complete);
+}
+
 Result<> QuotaCheck::compare(const std::function<void(std::string)>& problem) {
   constexpr size_t kPage = 4096;
   for (const auto& [number, met] : roots_) {

@@ -21,6 +21,16 @@ class QuotaCheck {
   static Result<QuotaCheck> open(KeyValueStore& store);
 
   void add(const Inode& inode);
+  // Of each name, with the tree numbers of the directory and of what it leads to.
+  struct Named {
+    TreeNumber directory_tree;
+    InodeId inode = kNoInode;
+    TreeNumber tree;
+    bool is_directory = false;
+  };
+  // Whether it is where its number says. A file that has names elsewhere may have the number of what it was found in
+  // first, and keep it for ever.
+  bool is_placed(const Named& name) const;
   // Calls `problem` with a sentence for each difference.
   Result<> compare(const std::function<void(std::string)>& problem);
 

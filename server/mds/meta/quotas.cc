@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::string_view kCountedKey = "quota-counted";
 constexpr std::string_view kGraceKey = "quota-grace";
+constexpr std::string_view kUserDefaultKey = "quota-default-user";
+constexpr std::string_view kGroupDefaultKey = "quota-default-group";
 constexpr size_t kUsageCached = 16'384;
 
 std::optional<QuotaId> id_of(char tag, std::string_view key) {
@@ -24,6 +26,22 @@ std::optional<QuotaId> id_of(char tag, std::string_view key) {
       numbers->first > static_cast<uint64_t>(QuotaKind::kTree))
     return std::nullopt;
   return QuotaId{static_cast<QuotaKind>(numbers->first), numbers->second};
+}
+
+// Of a soft limit that was `before` since then.
+uint64_t since_when(uint64_t before, uint64_t since, uint64_t after, uint64_t now) {
+  if (after == 0) return 0;
+  return before == 0 ? now : since;
+}
+
+// A limit that has changed since it was written down has made it neither younger nor older.
+QuotaUse still_over(QuotaUse use, const QuotaLimit& limit, uint64_t since) {
+  if (limit.soft == 0 || use.used <= limit.soft || use.over_since < since) use.over_since = 0;
+  return use;
+}
+
+uint64_t bytes_up_to(uint64_t limit, uint64_t used) {
+  return limit - std::min(limit, used);
 }
 
 }  // namespace
@@ -51,6 +69,8 @@ Result<Quotas> Quotas::open(KeyValueStore& store) {
   TRY_ASSIGN(const StoredNumber number, read_value<StoredNumber>(*counted, "how far quotas are counted"));
   quotas.counted_to_ = number.number;
   TRY(quotas.read_limits());
+  TRY(quotas.read_default(QuotaKind::kUser));
+  TRY(quotas.read_default(QuotaKind::kGroup));
   return quotas;
 }
 
@@ -71,6 +91,16 @@ Result<> Quotas::read_limits() {
   return outcome;
 }
 
+Result<> Quotas::read_default(QuotaKind kind) {
+  const bool user = kind == QuotaKind::kUser;
+  TRY_ASSIGN(const std::optional<std::string> bytes,
+             store_->get(meta_key(user ? kUserDefaultKey : kGroupDefaultKey)));
+  if (!bytes) return {};
+  TRY_ASSIGN(const StoredQuotaDefault stored, read_value<StoredQuotaDefault>(*bytes, "default limits"));
+  (user ? user_default_ : group_default_) = stored.limits;
+  return {};
+}
+
 Result<> Quotas::begin() {
   if (on()) return {};
   Batch batch;
@@ -82,26 +112,53 @@ Result<> Quotas::begin() {
 }
 
 Result<> Quotas::set_limits(const QuotaId& id, const QuotaLimits& limits, const WallTime& now) {
-  if (!limits.none() && !limits_.contains(id) && limits_.size() >= kLimitsMax)
+  // None are on record only as an exception from default ones.
+  const bool record = !limits.none() || !default_of(id.kind).none();
+  return set(id, record ? std::optional(limits) : std::nullopt, now);
+}
+
+Result<> Quotas::remove_limits(const QuotaId& id, const WallTime& now) {
+  return set(id, std::nullopt, now);
+}
+
+Result<> Quotas::set(const QuotaId& id, const std::optional<QuotaLimits>& limits, const WallTime& now) {
+  if (limits && !limits_.contains(id) && limits_.size() >= kLimitsMax)
     return fail(EMFILE, "there are limits for as many users, groups and trees as there may be");
   TRY_ASSIGN(const QuotaUsage present, usage(id));
+  const QuotaLimits future = limits ? *limits : id.number == 0 ? QuotaLimits{} : default_of(id.kind);
   const auto seconds = static_cast<uint64_t>(now.seconds);
-  const QuotaUsage changed{.space = dated(present.space, limits.space, seconds),
-                           .inodes = dated(present.inodes, limits.inodes, seconds)};
+  const QuotaUsage changed{.space = dated(present.space, future.space, seconds),
+                           .inodes = dated(present.inodes, future.inodes, seconds)};
   Batch batch;
-  if (limits.none()) {
-    batch.erase(quota_key(kQuotaLimitsTag, id));
+  if (limits) {
+    put_value(batch, quota_key(kQuotaLimitsTag, id), StoredQuotaLimits{*limits});
   } else {
-    put_value(batch, quota_key(kQuotaLimitsTag, id), StoredQuotaLimits{limits});
+    batch.erase(quota_key(kQuotaLimitsTag, id));
   }
   if (changed != present) put_quota(batch, id, changed);
   TRY(store_->commit(batch, CommitKind::kNamespace));
   usage_.put(id, changed);
-  if (limits.none()) {
-    limits_.erase(id);
+  if (limits) {
+    limits_[id] = *limits;
   } else {
-    limits_[id] = limits;
+    limits_.erase(id);
   }
+  return {};
+}
+
+Result<> Quotas::set_default(QuotaKind kind, const QuotaLimits& limits, const WallTime& now) {
+  const bool user = kind == QuotaKind::kUser;
+  QuotaDefault& present = user ? user_default_ : group_default_;
+  const auto seconds = static_cast<uint64_t>(now.seconds);
+  const QuotaDefault changed{
+      .limits = limits,
+      .space_since = since_when(present.limits.space.soft, present.space_since, limits.space.soft, seconds),
+      .inodes_since =
+          since_when(present.limits.inodes.soft, present.inodes_since, limits.inodes.soft, seconds)};
+  Batch batch;
+  put_value(batch, meta_key(user ? kUserDefaultKey : kGroupDefaultKey), StoredQuotaDefault{changed});
+  TRY(store_->commit(batch, CommitKind::kNamespace));
+  present = changed;
   return {};
 }
 
@@ -121,11 +178,31 @@ void Quotas::forget_tree(TreeNumber number) {
   limits_.erase(id);
   usage_.erase(id);
   departures_.erase(id);
+  if (recount_) recount_->sums.erase(id);
 }
 
 QuotaLimits Quotas::limits_of(const QuotaId& id) const {
   const auto found = limits_.find(id);
-  return found == limits_.end() ? QuotaLimits{} : found->second;
+  if (found != limits_.end()) return found->second;
+  return id.number == 0 ? QuotaLimits{} : default_of(id.kind);
+}
+
+QuotaLimits Quotas::default_of(QuotaKind kind) const {
+  if (kind == QuotaKind::kTree) return {};
+  return kind == QuotaKind::kUser ? user_default_.limits : group_default_.limits;
+}
+
+bool Quotas::has_default_limits(const QuotaId& id) const {
+  return id.number != 0 && !default_of(id.kind).none() && !limits_.contains(id);
+}
+
+QuotaUsage Quotas::current(const QuotaId& id, QuotaUsage usage) const {
+  if (usage.space.over_since == 0 && usage.inodes.over_since == 0) return usage;
+  const QuotaLimits limits = limits_of(id);
+  QuotaDefault since;
+  if (has_default_limits(id)) since = id.kind == QuotaKind::kUser ? user_default_ : group_default_;
+  return {.space = still_over(usage.space, limits.space, since.space_since),
+          .inodes = still_over(usage.inodes, limits.inodes, since.inodes_since)};
 }
 
 bool Quotas::holds(const QuotaId& id) const {
@@ -136,7 +213,7 @@ bool Quotas::holds(const QuotaId& id) const {
 }
 
 Result<QuotaUsage> Quotas::usage(const QuotaId& id) {
-  if (const QuotaUsage* const cached = usage_.find(id)) return *cached;
+  if (const QuotaUsage* const cached = usage_.find(id)) return current(id, *cached);
   QuotaUsage usage;
   TRY_ASSIGN(const std::optional<std::string> bytes, store_->get(quota_key(kQuotaTag, id)));
   if (bytes) {
@@ -144,7 +221,7 @@ Result<QuotaUsage> Quotas::usage(const QuotaId& id) {
     usage = stored.usage;
   }
   usage_.put(id, usage);
-  return usage;
+  return current(id, usage);
 }
 
 Result<std::vector<Quotas::Entry>> Quotas::page(const QuotaId& from, size_t most) {
@@ -158,7 +235,7 @@ Result<std::vector<Quotas::Entry>> Quotas::page(const QuotaId& from, size_t most
       outcome = std::unexpected(stored.error());
       return false;
     }
-    entries.push_back({*id, stored->usage});
+    entries.push_back({*id, current(*id, stored->usage)});
     return entries.size() < most;
   };
   TRY(store_->scan(tag_prefix(kQuotaTag), quota_key(kQuotaTag, from), visit));
@@ -186,23 +263,43 @@ void Quotas::bring(const Inode& inode) {
   for (const QuotaId& id : owners_of(inode)) static_cast<void>(usage(id));
 }
 
-Result<Quotas::Allowance> Quotas::space_left(const Inode& inode, const WallTime& now) {
+Result<Quotas::Allowance> Quotas::space_left(const Owners& owners, const WallTime& now) {
   Allowance least;
-  const auto seconds = static_cast<uint64_t>(now.seconds);
-  for (const QuotaId& id : owners_of(inode)) {
-    const QuotaLimit limit = limits_of(id).space;
-    if (limit.none() || !holds(id)) continue;
+  for (const QuotaId& id : owners) {
+    if (limits_of(id).space.none() || !holds(id)) continue;
     TRY_ASSIGN(const QuotaUsage usage, this->usage(id));
-    uint64_t left = UINT64_MAX;
-    const auto up_to = [&, used = usage.space.used](uint64_t bytes) {
-      left = std::min(left, bytes - std::min(bytes, used));
-    };
-    if (limit.hard != 0) up_to(limit.hard);
-    // Above the soft limit nothing more is to be had once the time is up; below it, up to it.
-    const bool late = limit.soft != 0 && (usage.space.over_since != 0 || grace_.space == 0) &&
-                      seconds >= usage.space.over_since + grace_.space;
-    if (late) up_to(limit.soft);
+    const uint64_t left = space_left(id, usage, now);
     if (left < least.bytes) least = {.bytes = left, .of = id};
+  }
+  return least;
+}
+
+uint64_t Quotas::space_left(const QuotaId& id, const QuotaUsage& usage, const WallTime& now) const {
+  const QuotaLimit limit = limits_of(id).space;
+  uint64_t left = UINT64_MAX;
+  if (limit.hard != 0) left = bytes_up_to(limit.hard, usage.space.used);
+  // Above the soft limit nothing more is to be had once the time is up; below it, up to it.
+  const bool late = limit.soft != 0 && (usage.space.over_since != 0 || grace_.space == 0) &&
+                    static_cast<uint64_t>(now.seconds) >= usage.space.over_since + grace_.space;
+  return late ? std::min(left, bytes_up_to(limit.soft, usage.space.used)) : left;
+}
+
+Result<Quotas::Standing> Quotas::standing(const Owners& owners, const WallTime& now) {
+  Standing least;
+  std::optional<std::pair<uint64_t, uint64_t>> least_left;
+  for (const QuotaId& id : owners) {
+    TRY_ASSIGN(const QuotaUsage usage, this->usage(id));
+    std::pair<uint64_t, uint64_t> left{UINT64_MAX, UINT64_MAX};
+    if (holds(id)) {
+      const QuotaLimit limit = limits_of(id).space;
+      left = {space_left(id, usage, now),
+              limit.soft != 0 ? bytes_up_to(limit.soft, usage.space.used) : UINT64_MAX};
+    }
+    least.hard_left = std::min(least.hard_left, left.first);
+    least.soft_left = std::min(least.soft_left, left.second);
+    if (least_left && left >= *least_left) continue;
+    least_left = left;
+    least.used = usage.space.used;
   }
   return least;
 }
@@ -251,6 +348,13 @@ Result<std::optional<Quotas::Room>> Quotas::tree_inodes(const Inode& inode) {
 }
 
 Result<Quotas::Slice> Quotas::next_slice(size_t most) {
+  TRY_ASSIGN(Slice slice, slice_from(counted_to_, most));
+  // What is to be added to is read before there is any effect.
+  for (const Inode& inode : slice.inodes) bring(inode);
+  return slice;
+}
+
+Result<Quotas::Slice> Quotas::slice_from(InodeId from, size_t most) {
   Slice slice{.inodes = {}, .end = kAllCounted};
   const auto visit = [&](std::string_view, std::string_view value) {
     if (slice.inodes.size() == most) {
@@ -265,9 +369,7 @@ Result<Quotas::Slice> Quotas::next_slice(size_t most) {
     }
     return true;
   };
-  TRY(store_->scan(tag_prefix(kInodeTag), number_key(kInodeTag, counted_to_), visit));
-  // What is to be added to is read before there is any effect.
-  for (const Inode& inode : slice.inodes) bring(inode);
+  TRY(store_->scan(tag_prefix(kInodeTag), number_key(kInodeTag, from), visit));
   return slice;
 }
 
@@ -280,6 +382,66 @@ Result<> Quotas::count(const Slice& slice, const WallTime& now) {
   TRY(store_->commit(batch, CommitKind::kState));
   charge.keep(now);
   counted_to_ = slice.end;
+  return {};
+}
+
+Result<> Quotas::begin_recount() {
+  if (!counted()) return fail(EBUSY, "quotas are off, or what is there is still being counted");
+  if (recount_) return fail(EBUSY, "all is being counted again already");
+  recount_.emplace();
+  return {};
+}
+
+Result<Quotas::Slice> Quotas::next_recount_slice(size_t most) {
+  return slice_from(recounted_to(), most);
+}
+
+void Quotas::recount(const Slice& slice) {
+  for (const Inode& inode : slice.inodes) {
+    for (const QuotaId& id : owners_of(inode)) recount_->add(id, static_cast<int64_t>(inode.space_used), 1);
+  }
+  recount_->counted_to = slice.end;
+}
+
+Result<Quotas::Comparison> Quotas::compare(const QuotaId& from, size_t most) {
+  std::map<QuotaId, QuotaUsage> all;
+  TRY_ASSIGN(const std::vector<Entry> recorded, page(from, most));
+  for (const auto& [id, usage] : recorded) all[id] = usage;
+  const auto& sums = recount_->sums;
+  size_t added = 0;
+  for (auto at = sums.lower_bound(from); at != sums.end() && added < most; ++at, ++added)
+    all.try_emplace(at->first);
+  Comparison comparison;
+  size_t compared = 0;
+  for (const auto& [id, usage] : all) {
+    if (compared++ == most) {
+      comparison.next = id;
+      return comparison;
+    }
+    const auto sum = sums.find(id);
+    const QuotaRecount::Sum counted = sum == sums.end() ? QuotaRecount::Sum{} : sum->second;
+    if (!counted.is(usage)) comparison.wrong.push_back({.id = id, .on_record = usage, .counted = counted});
+  }
+  if (recorded.size() == most || added == most) comparison.next = behind(all.rbegin()->first);
+  return comparison;
+}
+
+Result<> Quotas::mend(const std::vector<Wrong>& wrong, const WallTime& now) {
+  const auto seconds = static_cast<uint64_t>(now.seconds);
+  Batch batch;
+  std::vector<Entry> mended;
+  for (const auto& [id, on_record, counted] : wrong) {
+    const QuotaLimits limits = limits_of(id);
+    QuotaUsage usage = on_record;
+    usage.space.used = counted.space;
+    usage.inodes.used = counted.inodes;
+    usage = {.space = dated(usage.space, limits.space, seconds),
+             .inodes = dated(usage.inodes, limits.inodes, seconds)};
+    put_quota(batch, id, usage);
+    mended.push_back({id, usage});
+  }
+  TRY(store_->commit(batch, CommitKind::kNamespace));
+  for (const auto& [id, usage] : mended) usage_.put(id, usage);
   return {};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "server/mds/meta/inode.h"
 #include "server/mds/meta/key_value.h"
 #include "server/mds/meta/quota.h"
+#include "server/mds/meta/quota_recount.h"
 #include "server/mds/meta/quota_trees.h"
 #include "server/mds/meta/snapshot_keys.h"
 #include "shared/base/result.h"
@@ -36,8 +38,13 @@ class Quotas {
   // Each commits what it changes (kNamespace), and changes what is in memory with it. Errors: those of commit().
   // Counting begins; it is on record, and a restart goes on with it. No effect where it has begun.
   Result<> begin();
-  // None: they go. EMFILE: of over kLimitsMax. What is above a soft limit has been since `now`.
+  // None: they go, or, where there are default ones, those are not his. EMFILE: of over kLimitsMax. What is above a
+  // soft limit has been since `now`.
   Result<> set_limits(const QuotaId& id, const QuotaLimits& limits, const WallTime& now);
+  // The default ones are his.
+  Result<> remove_limits(const QuotaId& id, const WallTime& now);
+  // Of users or of groups. Nobody is looked at: what is above a soft limit has been since it grows the next time.
+  Result<> set_default(QuotaKind kind, const QuotaLimits& limits, const WallTime& now);
   // EINVAL: over kGraceMax.
   Result<> set_grace(const QuotaGrace& grace);
   // What was on record of the tree has been erased with it (QuotaTrees::erase).
@@ -45,8 +52,13 @@ class Quotas {
   static constexpr size_t kLimitsMax = 65'536;
   static constexpr uint64_t kGraceMax = uint64_t{10} * 365 * 24 * 3600;
 
+  // Their own.
   const std::map<QuotaId, QuotaLimits>& limits() const { return limits_; }
+  // His own, or the default ones.
   QuotaLimits limits_of(const QuotaId& id) const;
+  // None: of trees.
+  QuotaLimits default_of(QuotaKind kind) const;
+  bool has_default_limits(const QuotaId& id) const;
   // All that it has is counted, so that its limits hold.
   bool holds(const QuotaId& id) const;
   const QuotaGrace& grace() const { return grace_; }
@@ -66,6 +78,8 @@ class Quotas {
   class Owners {
    public:
     void add(const QuotaId& id) { ids_[count_++] = id; }
+    bool empty() const { return count_ == 0; }
+    bool contains(const QuotaId& id) const { return std::find(begin(), end(), id) != end(); }
     const QuotaId* begin() const { return ids_.data(); }
     const QuotaId* end() const { return ids_.data() + count_; }
 
@@ -84,7 +98,19 @@ class Quotas {
     uint64_t bytes = UINT64_MAX;
     std::optional<QuotaId> of;
   };
-  Result<Allowance> space_left(const Inode& inode, const WallTime& now);
+  Result<Allowance> space_left(const Inode& inode, const WallTime& now) {
+    return space_left(owners_of(inode), now);
+  }
+  Result<Allowance> space_left(const Owners& owners, const WallTime& now);
+  // Of the one of some whose limits leave it least, how many bytes it has, and how many more it may have before it is
+  // refused any, and before it is above its soft limit; UINT64_MAX: as many as there are. The first one where none has
+  // a limit, nothing of nobody. Reads as above.
+  struct Standing {
+    uint64_t used = 0;
+    uint64_t hard_left = UINT64_MAX;
+    uint64_t soft_left = UINT64_MAX;
+  };
+  Result<Standing> standing(const Owners& owners, const WallTime& now);
   // The same of a tree alone, as the size and the rest of a file system: nullopt where it has no such limit.
   struct Room {
     uint64_t total = 0;
@@ -106,6 +132,29 @@ class Quotas {
   Result<Slice> next_slice(size_t most);
   Result<> count(const Slice& slice, const WallTime& now);
 
+  // Counts again what has been counted, in memory and beside all changes, as above: what is on record stays until
+  // mend(). EBUSY: it is not all counted yet, or is being counted again.
+  Result<> begin_recount();
+  // It may have been given up.
+  void end_recount() { recount_.reset(); }
+  bool recounted() const { return recount_ && recount_->counted_to == kAllCounted; }
+  InodeId recounted_to() const { return recount_ ? recount_->counted_to : kNoInode; }
+  Result<Slice> next_recount_slice(size_t most);
+  void recount(const Slice& slice);
+  // Of the next `most` of them in order, those whose record is not what was counted. Only reads; mend() is for the same
+  // turn.
+  struct Wrong {
+    QuotaId id;
+    QuotaUsage on_record;
+    QuotaRecount::Sum counted;
+  };
+  struct Comparison {
+    std::vector<Wrong> wrong;
+    std::optional<QuotaId> next;  // nullopt: all have been compared
+  };
+  Result<Comparison> compare(const QuotaId& from, size_t most);
+  Result<> mend(const std::vector<Wrong>& wrong, const WallTime& now);
+
   QuotaTrees& trees() { return trees_; }
   const QuotaTrees& trees() const { return trees_; }
 
@@ -113,6 +162,12 @@ class Quotas {
   friend class QuotaCharge;
   explicit Quotas(KeyValueStore& store, QuotaTrees trees);
   Result<> read_limits();
+  Result<> read_default(QuotaKind kind);
+  Result<> set(const QuotaId& id, const std::optional<QuotaLimits>& limits, const WallTime& now);
+  // As of default limits that may be younger than the record.
+  QuotaUsage current(const QuotaId& id, QuotaUsage usage) const;
+  uint64_t space_left(const QuotaId& id, const QuotaUsage& usage, const WallTime& now) const;
+  Result<Slice> slice_from(InodeId from, size_t most);
   struct Departure {
     uint64_t files = 0;
     int64_t newest = 0;  // seconds since 1970
@@ -127,6 +182,9 @@ class Quotas {
   InodeId counted_to_ = kNoInode;
   QuotaGrace grace_;
   std::map<QuotaId, QuotaLimits> limits_;
+  QuotaDefault user_default_;
+  QuotaDefault group_default_;
+  std::optional<QuotaRecount> recount_;
   BoundedCache<QuotaId, QuotaUsage, QuotaHash> usage_;            // as it is on record
   std::unordered_map<QuotaId, Departure, QuotaHash> departures_;  // of this run
 };

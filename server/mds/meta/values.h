@@ -93,6 +93,11 @@ struct StoredQuotaLimits {
   QuotaLimits limits;
 };
 
+// The default limits of users, or of groups, under a meta key.
+struct StoredQuotaDefault {
+  QuotaDefault limits;
+};
+
 // What the key (number) does not say about a QuotaTree.
 struct StoredTree {
   InodeId root = kNoInode;

@@ -50,6 +50,34 @@ TEST_P(Trees, ADirectoryWithAllThatIsInItCountsOnce) {
   EXPECT_EQ(tree_of(id_of("later", below)), made.number);
 }
 
+TEST_P(Trees, TheCheckerFindsWhatIsInATreeAndDoesNotCountForIt) {
+  const InodeId top = make_directory("top");
+  const InodeId below = make_directory("below", top);
+  const InodeId file = make(below, "file", 7, 8);
+  const InodeId outside = make_directory("outside");
+  const QuotaTree made = make_tree(top);
+  EXPECT_TRUE(check_namespace(*store_)->consistent());
+  const auto problems_with = [&](InodeId id, TreeNumber number) {
+    Inode changed = *names_->get(id).value();
+    const Inode before = changed;
+    changed.tree = number;
+    Batch batch;
+    put_value(batch, number_key(kInodeTag, id), changed);
+    EXPECT_TRUE(store_->commit(batch, CommitKind::kNamespace));
+    const auto problems = check_namespace(*store_)->problems;
+    Batch back;
+    put_value(back, number_key(kInodeTag, id), before);
+    EXPECT_TRUE(store_->commit(back, CommitKind::kNamespace));
+    return std::ranges::count_if(problems, [](const std::string& problem) {
+      return problem.find("not counted for the quota tree that it is in") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(problems_with(file, {}), 1);
+  EXPECT_EQ(problems_with(file, made.number), 0);
+  EXPECT_EQ(problems_with(below, {}), 1) << "its file may have another name elsewhere";
+  EXPECT_EQ(problems_with(outside, made.number), 1);
+}
+
 TEST_P(Trees, ItsLimitHoldsForEverybodyOnceItIsComplete) {
   const InodeId top = make_directory("top");
   const QuotaTree made = begin_tree(top);

@@ -173,6 +173,129 @@ TEST_P(QuotasOfNames, SpaceLeftIsTheLeastOfAllThatHaveLimits) {
   EXPECT_EQ(left(), 0U) << "no grace: the soft limit is a hard one";
 }
 
+TEST_P(QuotasOfNames, WhoeverHasLeastLeftIsWhatAUserSees) {
+  begin();
+  const InodeId file = make(kRootInode, "file", 7, 8);
+  give(file, 3 * kGrainSize);
+  const auto standing = [&](std::initializer_list<QuotaId> all) {
+    Quotas::Owners owners;
+    for (const QuotaId& id : all) owners.add(id);
+    return quotas().standing(owners, clock_.wall_now()).value();
+  };
+  EXPECT_EQ(standing({user(7), group(8)}).used, 3 * kGrainSize);
+  EXPECT_EQ(standing({user(7), group(8)}).hard_left, UINT64_MAX);
+  make(kRootInode, "other", 9, 8);
+  give(id_of("other"), kGrainSize);
+  limit(group(8), {.space = {.soft = 5 * kGrainSize}, .inodes = {}});
+  EXPECT_EQ(standing({user(7), group(8)}).soft_left, kGrainSize);
+  EXPECT_EQ(standing({user(7), group(8)}).used, 4 * kGrainSize) << "the group's";
+  limit(user(7), {.space = {.soft = kGrainSize, .hard = 10 * kGrainSize}, .inodes = {}});
+  EXPECT_EQ(standing({user(7), group(8)}).used, 3 * kGrainSize);
+  EXPECT_EQ(standing({user(7), group(8)}).hard_left, 7 * kGrainSize);
+  EXPECT_EQ(standing({user(7), group(8)}).soft_left, 0U);
+  EXPECT_EQ(standing({group(8)}).hard_left, UINT64_MAX);
+  EXPECT_EQ(standing({}).used, 0U);
+  clock_.advance(Milliseconds(1000 * 8 * 24 * 3600));
+  EXPECT_EQ(standing({user(7)}).hard_left, 0U) << "the grace period is over";
+}
+
+TEST_P(QuotasOfNames, DefaultLimitsAreOfWhoeverHasNoneOfHisOwn) {
+  begin();
+  const QuotaLimits two{.space = {}, .inodes = {.hard = 2}};
+  ASSERT_TRUE(quotas().set_default(QuotaKind::kUser, two, clock_.wall_now()));
+  limit(user(8), {.space = {}, .inodes = {.hard = 1}});
+  limit(user(9), {});
+  EXPECT_EQ(quotas().limits().size(), 2U) << "that he has none is an exception";
+  restart();
+  for (const auto& [owner, most] : {std::pair{7U, 2}, {8U, 1}, {9U, 3}, {0U, 3}}) {
+    for (int i = 0; i < 3; ++i) {
+      const auto made = create(std::to_string(owner) + "-" + std::to_string(i), owner, 5);
+      EXPECT_EQ(status(made), i < most ? Status::kOk : Status::kDQuot) << owner << " " << i;
+    }
+  }
+  EXPECT_EQ(quotas().limits_of(user(7)), two);
+  EXPECT_TRUE(quotas().has_default_limits(user(7)));
+  EXPECT_FALSE(quotas().has_default_limits(user(8)));
+  EXPECT_TRUE(quotas().limits_of(group(7)).none());
+  ASSERT_TRUE(quotas().remove_limits(user(8), clock_.wall_now()));
+  EXPECT_EQ(status(create("second", 8, 5)), Status::kOk);
+  EXPECT_EQ(status(create("third", 8, 5)), Status::kDQuot);
+  ASSERT_TRUE(quotas().set_default(QuotaKind::kUser, {}, clock_.wall_now()));
+  EXPECT_EQ(status(create("third", 8, 5)), Status::kOk);
+  restart();
+  EXPECT_TRUE(quotas().default_of(QuotaKind::kUser).none());
+}
+
+TEST_P(QuotasOfNames, ADefaultSoftLimitMayBeExceededFromTheNextGrowthOn) {
+  begin();
+  ASSERT_TRUE(quotas().set_grace({.space = 100, .inodes = 100}));
+  const auto soft = [&](uint64_t inodes) {
+    ASSERT_TRUE(quotas().set_default(QuotaKind::kGroup, {.space = {}, .inodes = {.soft = inodes}},
+                                     clock_.wall_now()));
+  };
+  for (const char* name : {"one", "two"}) make(kRootInode, name, 7, 8);
+  soft(1);
+  EXPECT_EQ(usage(group(8)).inodes.over_since, 0U) << "nobody is looked at";
+  clock_.advance(Milliseconds(1000'000));
+  EXPECT_EQ(status(create("three", 7, 8)), Status::kOk);
+  clock_.advance(Milliseconds(100'000));
+  EXPECT_EQ(status(create("four", 7, 8)), Status::kDQuot);
+  soft(0);
+  EXPECT_EQ(usage(group(8)).inodes.over_since, 0U);
+  clock_.advance(Milliseconds(100'000));
+  soft(1);
+  EXPECT_EQ(status(create("four", 7, 8)), Status::kOk) << "it is another limit";
+  clock_.advance(Milliseconds(100'000));
+  EXPECT_EQ(status(create("five", 7, 8)), Status::kDQuot);
+  soft(5);
+  EXPECT_EQ(status(create("five", 7, 8)), Status::kOk);
+  EXPECT_EQ(status(create("six", 7, 8)), Status::kOk) << "above it, but not for long";
+}
+
+TEST_P(QuotasOfNames, CountedAgainBesideChangesWhatIsWrongIsMended) {
+  const auto recount = [&](size_t most) {
+    const auto slice = quotas().next_recount_slice(most);
+    ASSERT_TRUE(slice);
+    quotas().recount(*slice);
+  };
+  EXPECT_EQ(quotas().begin_recount().error().number(), EBUSY) << "they are off";
+  for (int i = 0; i < 10; ++i) make(kRootInode, "file" + std::to_string(i), 7, 8);
+  begin();
+  give(id_of("file3"), 4 * kGrainSize);
+  Batch batch;
+  put_quota(batch, user(7), {.space = {.used = 4096}, .inodes = {.used = 1}});
+  put_quota(batch, group(8), {});
+  put_quota(batch, group(77), {.space = {}, .inodes = {.used = 1}});
+  ASSERT_TRUE(store_->commit(batch, CommitKind::kNamespace));
+  restart();
+  ASSERT_TRUE(quotas().begin_recount());
+  EXPECT_EQ(quotas().begin_recount().error().number(), EBUSY);
+  recount(5);
+  names_->remove(kRootInode, "file0").value();
+  names_->remove(kRootInode, "file9").value();
+  make(kRootInode, "new", 7, 8);
+  names_->update(id_of("file1"), {.uid = 9}).value();
+  names_->update(id_of("file8"), {.uid = 9}).value();
+  give(id_of("file2"), kGrainSize);
+  give(id_of("file7"), kGrainSize);
+  while (!quotas().recounted()) recount(2);
+  make(kRootInode, "last", 7, 8);
+  std::vector<Quotas::Wrong> wrong;
+  for (std::optional<QuotaId> from = QuotaId{}; from;) {
+    const auto compared = quotas().compare(*from, 2).value();
+    wrong.insert(wrong.end(), compared.wrong.begin(), compared.wrong.end());
+    ASSERT_TRUE(quotas().mend(compared.wrong, clock_.wall_now()));
+    from = compared.next;
+  }
+  quotas().end_recount();
+  EXPECT_EQ(wrong.size(), 3U);
+  EXPECT_EQ(usage(user(7)).inodes.used, 8U);
+  EXPECT_EQ(usage(user(7)).space.used, 6 * kGrainSize);
+  EXPECT_EQ(usage(user(9)).inodes.used, 2U);
+  EXPECT_TRUE(usage(group(77)).empty());
+  restart();  // and the checker agrees
+}
+
 TEST_P(QuotasOfNames, AGracePeriodIsKeptBeforeTheyAreOn) {
   ASSERT_TRUE(quotas().set_grace({.space = 5, .inodes = 6}));
   restart();
