@@ -306,6 +306,19 @@ void Layouts::before_access_change(uint64_t inode, uint64_t requester, Done done
   });
 }
 
+// Without its turn where there is room.
+void Layouts::before_owner_change(uint64_t inode, const InodeUpdate& owners, Done done) {
+  read_then(
+      names_.store(), lifetime_.token(), [this, inode, owners] { return space_.check_owners(inode, owners); },
+      [this, inode, owners, done = std::move(done)](const Outcome<>& fits) {
+        if (fits) return done(nfs4::Status::kOk);
+        if (fits.error() != nfs4::Status::kDQuot) return done(fits.error());
+        queue_.exclusive(inode, [this, inode, owners, done](const InodeQueue::Turn& turn) {
+          space_.make_owners_allowance(inode, owners, [turn, done](nfs4::Status status) { done(status); });
+        });
+      });
+}
+
 void Layouts::before_set_id(uint64_t inode, uint64_t requester, Done done) {
   queue_.exclusive(inode, [this, inode, requester, done = std::move(done)](InodeQueue::Turn turn) {
     // The turn ends when the new mode is committed: a LAYOUTGET behind it sees that.

@@ -59,6 +59,7 @@ class Layouts final : public LayoutConflicts {
   // --- LayoutConflicts ---
   void set_size(uint64_t inode, uint64_t size, uint64_t requester, Done done) override;
   void before_access_change(uint64_t inode, uint64_t requester, Done done) override;
+  void before_owner_change(uint64_t inode, const InodeUpdate& owners, Done done) override;
   void before_set_id(uint64_t inode, uint64_t requester, Done done) override;
   void before_open_to_write(uint64_t inode, uint64_t requester, Done done) override;
   bool has_sole_writer(uint64_t inode, uint64_t requester) const override {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/space/ahead_files.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/mds/meta/records.h"
@@ -54,7 +55,7 @@ void AheadFiles::enter(InodeId inode, bool on_record, const std::vector<QuotaId>
   if (file.owners != owners) {
     disown(inode, file);
     file.owners = owners;
-    for (const QuotaId& owner : owners) by_owner_[owner].insert(inode);
+    for (const QuotaId& owner : owners) by_owner_[owner].files.insert(inode);
   }
   if (is_new) asked(inode);
 }
@@ -62,8 +63,8 @@ void AheadFiles::enter(InodeId inode, bool on_record, const std::vector<QuotaId>
 void AheadFiles::disown(InodeId inode, const File& file) {
   for (const QuotaId& owner : file.owners) {
     const auto found = by_owner_.find(owner);
-    found->second.erase(inode);
-    if (found->second.empty()) by_owner_.erase(found);
+    found->second.files.erase(inode);
+    if (found->second.files.empty()) by_owner_.erase(found);
   }
 }
 
@@ -93,20 +94,24 @@ std::vector<InodeId> AheadFiles::ask(InodeId except, const QuotaId& owner) {
   std::vector<InodeId> inodes;
   const auto all = by_owner_.find(owner);
   if (all == by_owner_.end()) return inodes;
-  size_t looked = 0;
-  for (auto at = all->second.begin(); at != all->second.end() && ++looked <= kLookedAtOnce; ++at) {
-    File& file = files_.at(*at);
-    if (*at == except || file.turn == 0) continue;
-    inodes.push_back(*at);
+  auto& [owned, next] = all->second;
+  auto at = owned.lower_bound(next);
+  for (size_t left = std::min(owned.size(), kLookedAtOnce); left > 0 && inodes.size() < kAskedAtOnce;
+       --left) {
+    if (at == owned.end()) at = owned.begin();
+    const InodeId inode = *at++;
+    next = inode + 1;
+    File& file = files_.at(inode);
+    if (inode == except || file.turn == 0) continue;
+    inodes.push_back(inode);
     line_.erase(std::exchange(file.turn, 0));
-    if (inodes.size() == kAskedAtOnce) break;
   }
   return inodes;
 }
 
 size_t AheadFiles::count(const QuotaId& owner, InodeId except) const {
   const auto all = by_owner_.find(owner);
-  return all == by_owner_.end() ? 0 : all->second.size() - all->second.count(except);
+  return all == by_owner_.end() ? 0 : all->second.files.size() - all->second.files.count(except);
 }
 
 void AheadFiles::asked(InodeId inode) {

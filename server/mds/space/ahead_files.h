@@ -37,7 +37,7 @@ class AheadFiles {
   // Of those that nobody is being asked for, those that were not for the longest time, but for one. asked()
   // follows for each, whether it is still here or not.
   std::vector<InodeId> ask(InodeId except);
-  // The same of those that count for one: any of them.
+  // The same of those that count for one, in turns: behind those that were asked for before.
   std::vector<InodeId> ask(InodeId except, const QuotaId& owner);
   // How many count for it, but for one; those that somebody is being asked for, too.
   size_t count(const QuotaId& owner, InodeId except) const;
@@ -55,7 +55,11 @@ class AheadFiles {
 
   std::map<InodeId, File> files_;
   std::map<uint64_t, InodeId> line_;  // by turn
-  std::unordered_map<QuotaId, std::set<InodeId>, QuotaHash> by_owner_;
+  struct Owned {
+    std::set<InodeId> files;
+    InodeId next = kNoInode;  // the first to be looked at
+  };
+  std::unordered_map<QuotaId, Owned, QuotaHash> by_owner_;
   uint64_t next_turn_ = 1;
 };
 

@@ -57,8 +57,7 @@ struct FileSpace::Allocation {
   // Once nothing is free: the files still to be asked for what is ahead of them, and until when.
   std::optional<SteadyTime> patience;
   size_t files_left = 0;
-  std::optional<size_t>
-      owners_files_left;  // the same once somebody may have no more: those that count for him
+  uint64_t missing = 0;  // bytes, when the holes were last looked for
 };
 
 }  // namespace pnfsrdma::mds

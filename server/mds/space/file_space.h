@@ -101,9 +101,10 @@ class FileSpace {
     uint64_t target_offset = 0;
     InodeUpdate update;  // of the target; size and memory are set here
   };
-  // kFBig: more than kClonedExtentsMax extents there or here. kDelay: the end of a file has moved.
+  // kFBig: more than kClonedExtentsMax extents there or here. kDelay: the end of a file has moved. kDQuot: as of
+  // allocate().
   // kXDev: its memory is on a brick that is being drained: a copy goes to another one. kStale: its snapshot goes.
-  void clone(const Clone& clone, Done done);
+  void clone(const Clone& clone, Done done) { this->clone(clone, false, std::move(done)); }
   static constexpr size_t kClonedExtentsMax = 16'384;
   // The parts of the range that are shared, in grains, as extents: of its first `most` extents. Only reads.
   Outcome<std::vector<Extent>> shared_parts(InodeId inode, const ByteRange& range, size_t most);
@@ -124,6 +125,12 @@ class FileSpace {
   void trim(InodeId inode, Done done);
   // The files that may have some. No turn needed.
   AheadFiles& ahead() { return ahead_; }
+  // Before a file gets another owner or group, and this size if it is to be cut: takes memory back that is ahead of
+  // it, or of files that count for whoever may not have what this one will have. kOk, kDQuot, kDelay: some is on its
+  // way back; nothing has changed but that. check_owners() says whether that is needed: it only reads, and needs no
+  // turn.
+  void make_owners_allowance(InodeId inode, const InodeUpdate& owners, Done done);
+  Outcome<> check_owners(InodeId inode, const InodeUpdate& owners);
   // Of a file that an earlier run gave memory ahead: whom it counts for, so that they can have it back. No turn needed.
   void count_ahead(const Inode& inode);
   // Everything of an orphan: its extents, in batches, and with the last ones the inode.
@@ -179,6 +186,10 @@ class FileSpace {
   };
   struct Allocation;
   using AllocationPointer = std::shared_ptr<Allocation>;
+  struct Allowing;
+  using AllowingPointer = std::shared_ptr<Allowing>;
+  // Only reads. Who may not have what is wanted.
+  using WhoLacks = std::function<Outcome<std::optional<QuotaId>>()>;
   struct Zeroing {
     std::vector<Piece> pieces;
     uint64_t left = 0;
@@ -205,6 +216,12 @@ class FileSpace {
   void retreat(const AllocationPointer& work, nfs4::Status status);
   void make_room(const AllocationPointer& work);
   void make_allowance(const AllocationPointer& work);
+  void make_allowance(InodeId inode, SteadyTime until, WhoLacks who_lacks, Done done);
+  void allow(const AllowingPointer& work);
+  void take_back_for(const AllowingPointer& work, const QuotaId& owner);
+  Outcome<std::optional<QuotaId>> who_lacks(InodeId inode, uint64_t bytes);
+  struct OwnerChange;
+  Outcome<OwnerChange> owner_change(InodeId inode, const InodeUpdate& owners);
   static void finish(const AllocationPointer& work, nfs4::Status status);
 
   struct Unnaming;
@@ -219,6 +236,7 @@ class FileSpace {
   Outcome<Cloning> cloning(const Clone& clone);
   Result<std::vector<LogicalRange>> take_alive(InodeId source, const std::vector<Extent>& extents,
                                                Revival& revival);
+  void clone(const Clone& clone, bool again, Done done);
   nfs4::Status commit_clone(const Clone& clone, const Cloning& work);
 
   // Extents of the file behind `end` go, what is kept behind `size` is zeroed: the common end of cut,

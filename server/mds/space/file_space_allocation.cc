@@ -107,6 +107,7 @@ void FileSpace::find_holes(const AllocationPointer& work, const std::vector<Mapp
     }
     in_front = mapping.logical ? std::optional(*mapping.logical + mapping.length) : std::nullopt;
   }
+  work->missing = needed;
   if (needed > work->allowed.bytes) return retreat(work, nfs4::Status::kDQuot);
   work->allowed.bytes -= needed;
   std::reverse(work->holes.begin(), work->holes.end());
@@ -333,30 +334,18 @@ void FileSpace::make_room(const AllocationPointer& work) {
   }));
 }
 
-// Somebody may have no more. What is ahead of the files that count for him is taken back, and nobody else's, before he
-// hears so: of all of them once. While some is on its way back, he is told to come again.
+// By the commit, as others were quicker: looked at again, once.
 void FileSpace::make_allowance(const AllocationPointer& work) {
   const bool again = work->patience.has_value();
   if (!again) work->patience = clock_.now() + kRoomPatience;
-  if (again && clock_.now() >= *work->patience) return finish(work, nfs4::Status::kDelay);
-  const auto anew = [this, work] {
-    work->range = work->plan.needed;
-    begin_anew(work);
-  };
-  // By the commit, as others were quicker: looked at again, once.
-  if (!work->allowed.of) return again ? finish(work, nfs4::Status::kDQuot) : anew();
-  const QuotaId owner = *work->allowed.of;
-  if (!work->owners_files_left) work->owners_files_left = ahead_.count(owner, work->inode);
-  if (*work->owners_files_left == 0) {
-    const bool soon = names_.quotas().departs(owner, clock_.wall_now());
-    return finish(work, soon ? nfs4::Status::kDelay : nfs4::Status::kDQuot);
-  }
-  *work->owners_files_left -= std::min(*work->owners_files_left, AheadFiles::kAskedAtOnce);
-  take_back_(work->inode, owner, lifetime_.guard(anew));
-}
-
-void FileSpace::count_ahead(const Inode& inode) {
-  if (ahead_.contains(inode.id)) ahead_.enter(inode.id, false, names_.quotas().counted_owners(inode));
+  if (again && !work->allowed.of) return finish(work, nfs4::Status::kDQuot);
+  make_allowance(
+      work->inode, *work->patience, [this, work] { return who_lacks(work->inode, work->missing); },
+      [this, work](nfs4::Status status) {
+        if (status != nfs4::Status::kOk) return finish(work, status);
+        work->range = work->plan.needed;
+        begin_anew(work);
+      });
 }
 
 void FileSpace::finish(const AllocationPointer& work, nfs4::Status status) {

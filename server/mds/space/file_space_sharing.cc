@@ -293,13 +293,22 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   return work;
 }
 
-void FileSpace::clone(const Clone& clone, Done done) {
+void FileSpace::clone(const Clone& clone, bool again, Done done) {
   if (store_.room().full) return done(nfs4::Status::kNoSpc);
   read_then(
       store_, lifetime_.token(), [this, clone] { return cloning(clone); },
-      [this, clone, done = std::move(done)](const Outcome<Cloning>& work) {
+      [this, clone, again, done = std::move(done)](const Outcome<Cloning>& work) {
         if (!work) return done(work.error());
-        done(commit_clone(clone, *work));
+        const nfs4::Status status = commit_clone(clone, *work);
+        if (status != nfs4::Status::kDQuot || again) return done(status);
+        const auto growth = static_cast<uint64_t>(std::max<int64_t>(work->extents.growth(), 0));
+        make_allowance(
+            clone.target, clock_.now() + kRoomPatience,
+            [this, clone, growth] { return who_lacks(clone.target, growth); },
+            [this, clone, done](nfs4::Status allowed) {
+              if (allowed != nfs4::Status::kOk) return done(allowed);
+              this->clone(clone, true, done);
+            });
       });
 }
 

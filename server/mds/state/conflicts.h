@@ -10,6 +10,8 @@
 
 namespace pnfsrdma::mds {
 
+struct InodeUpdate;
+
 // What the rest of the MDS tells the layouts before, or after, it does something that touches memory clients
 // may hold. Implemented by Layouts. Control loop only; every `done` is called exactly once, at once or later,
 // from the loop.
@@ -31,6 +33,10 @@ class LayoutConflicts {
   // mode, owner, owner_group or ACL are about to change: layouts of clients that do not have the file open
   // are recalled (open files keep access). Call before the change is committed.
   virtual void before_access_change(uint64_t inode, uint64_t requester, Done done) = 0;
+
+  // A file is about to get this owner or group, and perhaps this size: memory is taken back from ahead of files where
+  // whoever is to have it may not have as much. Call before anything is changed. kDQuot, kDelay.
+  virtual void before_owner_change(uint64_t inode, const InodeUpdate& owners, Done done) = 0;
 
   // setuid or setgid is about to be set: layouts to write by are recalled from everybody, because a write by
   // RDMA would not clear it. Call before the change is committed.

@@ -29,6 +29,10 @@ class FakeLayouts final : public LayoutConflicts {
     ++access_changes;
     done(nfs4::Status::kOk);
   }
+  void before_owner_change(uint64_t, const InodeUpdate& owners, Done done) override {
+    owner_changes.push_back(owners);
+    done(owner_status);
+  }
   void before_set_id(uint64_t, uint64_t, Done done) override {
     ++set_ids;
     done(nfs4::Status::kOk);
@@ -63,6 +67,8 @@ class FakeLayouts final : public LayoutConflicts {
   std::set<uint64_t> written;
   int size_changes = 0;
   int access_changes = 0;
+  std::vector<InodeUpdate> owner_changes;
+  nfs4::Status owner_status = nfs4::Status::kOk;
   int set_ids = 0;
   std::vector<uint64_t> orphaned;
   std::vector<uint64_t> closed;

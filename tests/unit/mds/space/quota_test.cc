@@ -2,7 +2,10 @@
 // Memory for files whose user, group or tree may have so much only.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "server/mds/space/file_space.h"
+#include "tests/doubles/metadata/memory_store.h"
 #include "tests/unit/mds/layout/layout_world.h"
 
 namespace pnfsrdma::mds::testing {
@@ -34,6 +37,13 @@ struct UnderQuota : ::testing::Test {
     const InodeId file = world.create(name);
     EXPECT_TRUE(world.names->update(file, {.uid = user}));
     return file;
+  }
+  // Whose bytes may be those of the other one.
+  InodeId create_like(InodeId other, const std::string& name) {
+    for (int i = 0;; ++i) {
+      const InodeId file = create(name + std::to_string(i));
+      if (text(file, 1) == text(other, 1)) return file;
+    }
   }
   std::string text(InodeId inode, size_t length) {
     return std::string(length, static_cast<char>('A' + inode % 26));
@@ -111,6 +121,79 @@ TEST_F(UnderQuota, WhoIsSlowToGiveUpWhatIsAheadIsWaitedForWithDelay) {
   world.pass(LayoutWorld::kLease);
   world.pass(Milliseconds(500));
   EXPECT_EQ(world.write(other, 0, text(other, 100)), Status::kOk);
+}
+
+TEST_F(UnderQuota, ForACloneToo) {
+  const InodeId growing = create("growing");
+  const InodeId source = create("source", 8);
+  ASSERT_EQ(world.write(source, 0, text(source, kMiB)), Status::kOk);
+  const InodeId target = create_like(source, "target");
+  world.recaller.opens.insert({growing, kAlice});
+  ASSERT_TRUE(world.get(kAlice, growing, IoMode::kReadWrite, 0, 2 * kMiB, 2 * kMiB));
+  limit(2 * kMiB);
+  world.obey_recalls();
+  ASSERT_EQ(world.clone({.client = kBob, .source = source, .target = target}), Status::kOk);
+  EXPECT_EQ(used(), kMiB);
+  limit(kMiB);
+  const InodeId second = create_like(source, "second");
+  EXPECT_EQ(world.clone({.client = kBob, .source = source, .target = second}), Status::kDQuot);
+}
+
+TEST_F(UnderQuota, ForANewOwnerTooWhoIsRefusedBeforeTheFileIsCut) {
+  const auto chown = [&](InodeId file, const InodeUpdate& owners) {
+    std::optional<Status> answer;
+    world.mds->layouts().before_owner_change(file, owners, [&](Status status) { answer = status; });
+    world.pass(Milliseconds(300));
+    return answer;
+  };
+  const InodeId growing = create("growing");
+  const InodeId given = create("given", 8);
+  ASSERT_EQ(world.write(given, 0, text(given, kMiB)), Status::kOk);
+  world.recaller.opens.insert({growing, kAlice});
+  ASSERT_TRUE(world.get(kAlice, growing, IoMode::kReadWrite, 0, 2 * kMiB, 2 * kMiB));
+  limit(3 * kMiB);
+  EXPECT_EQ(chown(given, {.uid = kUser}), Status::kOk);
+  EXPECT_EQ(chown(given, {.gid = 77}), Status::kOk) << "who has no limit";
+  EXPECT_TRUE(world.recaller.recalls.empty()) << "there was room";
+  limit(2 * kMiB);
+  world.obey_recalls();
+  EXPECT_EQ(chown(given, {.uid = kUser}), Status::kOk);
+  EXPECT_EQ(used(), 0U);
+  limit(kMiB / 2);
+  EXPECT_EQ(chown(given, {.uid = kUser}), Status::kDQuot);
+  EXPECT_EQ(chown(given, {.uid = kUser, .size = kMiB / 2}), Status::kOk) << "it will have no more";
+  ASSERT_TRUE(quotas().set_limits({QuotaKind::kUser, kUser}, {.space = {}, .inodes = {.hard = 1}}, {}));
+  EXPECT_EQ(chown(given, {.uid = kUser, .size = 0}), Status::kDQuot) << "it has an inode";
+}
+
+TEST_F(UnderQuota, WhatIsAheadOfAFileIsForItsHolesToo) {
+  const InodeId file = create("file");
+  const uint64_t end = 16 * kMiB;
+  for (uint64_t at = kMiB; at < end; at += kMiB)
+    ASSERT_EQ(world.write(file, at, text(file, kMiB)), Status::kOk) << at;
+  ASSERT_GT(used(), end - kMiB) << "some is ahead";
+  limit(used());
+  EXPECT_EQ(world.write(file, 0, text(file, kGrainSize)), Status::kOk);
+  EXPECT_EQ(used(), end - kMiB + kGrainSize);
+}
+
+TEST(AheadFilesOfOne, AreAskedForInTurnsWhetherTheyLeaveOrNot) {
+  ManualClock clock;
+  EventLoop loop{clock};
+  MemoryStore store(loop);
+  AheadFiles files(store);
+  const QuotaId owner{QuotaKind::kUser, 7};
+  constexpr InodeId kFiles = 3 * AheadFiles::kAskedAtOnce;
+  for (InodeId file = 1; file <= kFiles; ++file) files.enter(file, false, {owner});
+  std::set<InodeId> asked;
+  for (int round = 0; round < 3; ++round) {
+    for (const InodeId file : files.ask(kNoInode, owner)) {
+      asked.insert(file);
+      files.asked(file);  // it has stayed
+    }
+  }
+  EXPECT_EQ(asked.size(), kFiles);
+  EXPECT_EQ(files.ask(kNoInode, owner).front(), 1U) << "and again from the first on";
 }
 
 TEST_F(UnderQuota, AnotherGroupMemberKeepsWhatIsAheadOfHisFiles) {
