@@ -241,6 +241,8 @@ class FileSystem {
   ExchangeAnswer try_exchange(fuse_req_t request, const ExchangeEnd& first, const ExchangeEnd& second);
   void learn_exchange(const ExchangeEnd& first, const ExchangeEnd& second, const ExchangeAnswer& answer);
 
+  // ENODATA: the server tells nothing of quotas, or they are off.
+  std::expected<std::string, int> own_quota(fuse_req_t request, const Inode& inode);
   void change_xattr(fuse_req_t request, fuse_ino_t node, nfs4::ArgumentOperation change, int done);
 
   // file_system_acls.cc. Errors are errnos.

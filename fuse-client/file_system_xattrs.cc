@@ -2,6 +2,7 @@
 #include <sys/xattr.h>
 
 #include <cerrno>
+#include <nlohmann/json.hpp>
 
 #include "fuse-client/file_system.h"
 #include "fuse-client/mount_attributes.h"
@@ -13,6 +14,8 @@ namespace pnfsrdma::fuse_client {
 namespace {
 
 constexpr std::string_view kXattrPrefix = "user.";
+// Of every file: what the server says of the caller's quota there.
+constexpr std::string_view kQuotaXattr = "system.pnfsrdma.quota";
 // Of a LISTXATTRS result; a file has no more than 64 KiB of names and values.
 constexpr uint32_t kListBytes = uint32_t{128} << 10;
 
@@ -46,6 +49,10 @@ void FileSystem::getxattr(fuse_req_t request, fuse_ino_t node, const char* name,
     const auto acl = get_acl(request, *inode(node), *kind);
     return acl ? reply_text(request, as_text(*acl), size) : void(fuse_reply_err(request, acl.error()));
   }
+  if (name == kQuotaXattr) {
+    const auto quota = own_quota(request, *inode(node));
+    return quota ? reply_text(request, *quota, size) : void(fuse_reply_err(request, quota.error()));
+  }
   const auto wanted = user_name(name);
   if (!wanted) {
     fuse_reply_err(request, ENOTSUP);
@@ -62,6 +69,28 @@ void FileSystem::getxattr(fuse_req_t request, fuse_ino_t node, const char* name,
     return;
   }
   reply_text(request, as_text(result->value), size);
+}
+
+// As JSON; null: there is no limit.
+std::expected<std::string, int> FileSystem::own_quota(fuse_req_t request, const Inode& inode) {
+  using nfs4::Attribute;
+  const nfs4::Bitmap wanted =
+      nfs4::Bitmap::of(Attribute::kQuotaAvailableHard, Attribute::kQuotaAvailableSoft, Attribute::kQuotaUsed);
+  CompoundReply reply;
+  const int error = call(
+      request, {nfs4::PutFileHandleArguments{inode.handle}, nfs4::GetAttributesArguments{wanted}}, reply);
+  if (error != 0) return std::unexpected(error);
+  const auto* result = reply.result<nfs4::GetAttributesResponse>(1);
+  if (result == nullptr) return std::unexpected(EIO);
+  const nfs4::Attributes& attributes = result->attributes;
+  if (attributes.mask() != wanted) return std::unexpected(ENODATA);
+  const auto left = [](uint64_t bytes) {
+    return bytes == UINT64_MAX ? nlohmann::json() : nlohmann::json(bytes);
+  };
+  return nlohmann::json{{"space_used_bytes", *attributes.quota_used},
+                        {"space_soft_left_bytes", left(*attributes.quota_available_soft)},
+                        {"space_hard_left_bytes", left(*attributes.quota_available_hard)}}
+      .dump();
 }
 
 void FileSystem::listxattr(fuse_req_t request, fuse_ino_t node, size_t size) {

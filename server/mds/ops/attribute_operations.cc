@@ -15,7 +15,7 @@ namespace {
 Outcome<bool> has_values(const CompoundContext& context, const nfs4::Attributes& wanted) {
   TRY_ASSIGN(const InodePointer inode, context.current_inode());
   const nfs4::Bitmap asked = wanted.mask();
-  if (wanted.unsupported || !supported_attributes().contains(asked))
+  if (wanted.unsupported || !supported_attributes(context.services).contains(asked))
     return std::unexpected(Status::kAttrNotSupp);
   // RFC 8881, 18.31.3: what can only be set, and rdattr_error, have no value to compare.
   // Nor may ACLs be compared, whose entries are in any order (draft-ietf-nfsv4-posix-acls, 9.3).
@@ -24,7 +24,7 @@ Outcome<bool> has_values(const CompoundContext& context, const nfs4::Attributes&
       nfs4::Bitmap::of(nfs4::Attribute::kReadAttributeError, nfs4::Attribute::kPosixDefaultAcl,
                        nfs4::Attribute::kPosixAccessAcl);
   if (!(asked & incomparable).none()) return std::unexpected(Status::kInval);
-  return WantedAttributes(asked).of(context.services, *context.current.handle, *inode) == wanted;
+  return WantedAttributes(context.services, asked).of(context, *context.current.handle, *inode) == wanted;
 }
 
 // The stateid and the mode it must be open with (RFC 8881, 18.30.3): only a change of size needs either.
@@ -65,15 +65,16 @@ nfs4::AccessResponse handle(CompoundContext& context, const nfs4::AccessArgument
 nfs4::GetAttributesResponse handle(CompoundContext& context, const nfs4::GetAttributesArguments& arguments) {
   TRY_ASSIGN(const InodePointer inode, context.current_inode());
   if (!(arguments.requested & write_only_attributes()).none()) return Status::kInval;
-  return nfs4::GetAttributesResult{
-      WantedAttributes(arguments.requested).of(context.services, *context.current.handle, *inode)};
+  const WantedAttributes wanted(context.services, arguments.requested);
+  if (wanted.quotas_wanted()) TRY(context.find_groups());
+  return nfs4::GetAttributesResult{wanted.of(context, *context.current.handle, *inode)};
 }
 
 // RFC 8881, 18.30
 nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttributesArguments& arguments) {
   TRY_ASSIGN(const InodePointer inode, context.current_inode());
   TRY_ASSIGN(const SettableAttributes wanted,
-             settable_attributes(arguments.attributes, inode->mode, context.services.clock.wall_now()));
+             settable_attributes(context.services, arguments.attributes, inode->mode));
   if (wanted.umask) return Status::kInval;  // RFC 8275, 3: of new objects only
   TRY(wanted.check_type(inode->type));
   TRY(context.check_writable());
@@ -86,6 +87,14 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
 
   TRY(context.recall_delegations(*inode));
   LayoutConflicts& layouts = context.services.layouts;
+  if (wanted.uid || wanted.gid) {
+    TRY_ASSIGN(const Status allowed, context.suspension.ask<Status>([&](auto done) {
+      InodeUpdate owners = wanted.update();
+      owners.size = wanted.size;
+      layouts.before_owner_change(inode->id, owners, std::move(done));
+    }));
+    if (allowed != Status::kOk) return allowed;
+  }
   if (wanted.changes_access()) {
     TRY_ASSIGN(const Status recalled, context.suspension.ask<Status>([&](auto done) {
       layouts.before_access_change(inode->id, context.client_id(), std::move(done));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/ops/attribute_values.h"
 
+#include <sys/stat.h>
+
 #include <charconv>
 #include <type_traits>
 #include <utility>
@@ -136,9 +138,47 @@ void put_room(Attributes& values, const Services& services, const Inode& inode) 
   }
 }
 
+const Bitmap& quota_attributes() {
+  static const Bitmap kQuotas =
+      Bitmap::of(Attribute::kQuotaAvailableHard, Attribute::kQuotaAvailableSoft, Attribute::kQuotaUsed);
+  return kQuotas;
+}
+
+// RFC 8881, 5.8.2.19 to 21, leaves to the server whose quota that is. Of a directory: of those that what the asker
+// makes in it counts for; of anything else: of those that it counts for. Only of the asker and his groups, so that
+// nobody learns what others have; the room in a tree is shown to everybody.
+Quotas::Owners owners_shown(const CompoundContext& context, const Inode& inode) {
+  const Credentials who = context.credentials();
+  const bool gives_group = !inode.is_directory() || (inode.mode & S_ISGID) != 0;
+  const uint32_t user = inode.is_directory() ? who.uid : inode.uid;
+  const uint32_t group = gives_group ? inode.gid : who.gid;
+  const QuotaTrees& trees = context.services.names.quotas().trees();
+  Quotas::Owners owners;
+  if (who.is_root() || who.uid == user) owners.add({QuotaKind::kUser, user});
+  if (who.is_root() || who.in_group(group)) owners.add({QuotaKind::kGroup, group});
+  if (const TreeNumber tree = trees.tree_of(inode); tree.value != 0)
+    owners.add({QuotaKind::kTree, tree.value});
+  return owners;
+}
+
+Result<Quotas::Standing> standing(const CompoundContext& context, const Inode& inode) {
+  const Quotas::Owners owners = owners_shown(context, inode);
+  if (owners.empty()) return Quotas::Standing{.used = inode.space_used};
+  return context.services.names.quotas().standing(owners, context.services.clock.wall_now());
+}
+
+// Those whose record cannot be read are left out; where it is only not in memory, the whole run is void.
+void put_quotas(Attributes& values, const CompoundContext& context, const Inode& inode) {
+  const auto shown = standing(context, inode);
+  if (!shown) return;
+  values.quota_available_hard = shown->hard_left;
+  values.quota_available_soft = shown->soft_left;
+  values.quota_used = shown->used;
+}
+
 // Attributes of the whole server.
 void put_server(Attributes& values, const Services& services, const Inode& inode, const Bitmap& requested) {
-  values.supported_attributes = supported_attributes();
+  values.supported_attributes = supported_attributes(services);
   values.handle_expire_type = 0;  // FH4_PERSISTENT
   values.link_support = true;
   values.symlink_support = true;
@@ -206,14 +246,12 @@ const Bitmap& object_attributes() {
 
 }  // namespace
 
-const Bitmap& supported_attributes() {
-  static const Bitmap kSupported = [] {
-    // All that the wire types know but what this server has no values for.
-    return nfs4::known_attributes().without(Bitmap::of(Attribute::kQuotaAvailableHard,
-                                                       Attribute::kQuotaAvailableSoft, Attribute::kQuotaUsed,
-                                                       Attribute::kTimeBackup, Attribute::kChangePolicy));
-  }();
-  return kSupported;
+const Bitmap& supported_attributes(const Services& services) {
+  // All that the wire types know but what this server has no values for.
+  static const Bitmap kSupported =
+      nfs4::known_attributes().without(Bitmap::of(Attribute::kTimeBackup, Attribute::kChangePolicy));
+  static const Bitmap kWithoutQuotas = kSupported.without(quota_attributes());
+  return services.names.quotas().on() ? kSupported : kWithoutQuotas;
 }
 
 const Bitmap& write_only_attributes() {
@@ -230,43 +268,49 @@ const Bitmap& settable_attributes() {
   return kSettable;
 }
 
-WantedAttributes::WantedAttributes(const Bitmap& requested)
-    : wanted_((requested & supported_attributes()).without(write_only_attributes())),
+WantedAttributes::WantedAttributes(const Services& services, const Bitmap& requested)
+    : wanted_((requested & supported_attributes(services)).without(write_only_attributes())),
       layouts_wanted_(overlap(wanted_, layout_attributes())),
       acls_wanted_(overlap(wanted_, acl_attributes())),
+      quotas_wanted_(overlap(wanted_, quota_attributes())),
       server_wanted_(!object_attributes().contains(wanted_)) {
   for (size_t word = 0; word < words_.size(); ++word) words_[word] = wanted_.word(word);
 }
 
-Attributes WantedAttributes::of(const Services& services, const ObjectHandle& handle,
+Attributes WantedAttributes::of(const CompoundContext& context, const ObjectHandle& handle,
                                 const Inode& inode) const {
+  const Services& services = context.services;
   Attributes values;
   for_object_values(services, handle, inode, [&](Attribute attribute, auto member, const auto& value) {
     if (wanted(attribute)) values.*member = value();
   });
   if (layouts_wanted_) put_layouts(values, inode, services);
   if (acls_wanted_) put_acls(values, services, inode);
+  if (quotas_wanted_) put_quotas(values, context, inode);
   if (server_wanted_) put_server(values, services, inode, wanted_);
   if (layouts_wanted_ || server_wanted_) values.keep_only(wanted_);
   return values;
 }
 
-void WantedAttributes::encode(xdr::Encoder& encoder, const Services& services, const ObjectHandle& handle,
-                              const Inode& inode) const {
-  if (layouts_wanted_ || server_wanted_) return xdr::encode(encoder, of(services, handle, inode));
+void WantedAttributes::encode(xdr::Encoder& encoder, const CompoundContext& context,
+                              const ObjectHandle& handle, const Inode& inode) const {
+  if (layouts_wanted_ || server_wanted_) return xdr::encode(encoder, of(context, handle, inode));
   const xdr::Encoder::Staging staging(encoder);
   xdr::encode(encoder, wanted_);
   const size_t length_at = encoder.position();
   encoder.put_u32(0);
   const size_t start = encoder.position();
-  for_object_values(services, handle, inode, [&](Attribute attribute, auto member, const auto& value) {
+  const auto put = [&](Attribute attribute, auto member, const auto& value) {
     using Value = typename std::remove_cvref_t<decltype(std::declval<Attributes>().*member)>::value_type;
     if (wanted(attribute)) xdr::encode<Value>(encoder, Value(value()));
-  });
+  };
+  for_object_values(context.services, handle, inode, put);
   encoder.patch_u32(length_at, static_cast<uint32_t>(encoder.position() - start));
 }
 
-void WantedAttributes::read(const Services& services, const Inode& inode) const {
+void WantedAttributes::read(const CompoundContext& context, const Inode& inode) const {
+  const Services& services = context.services;
+  if (quotas_wanted_) static_cast<void>(standing(context, inode));
   if (server_wanted_ && overlap(wanted_, room_attributes())) {
     static_cast<void>(services.names.quotas().tree_space(inode));
     static_cast<void>(services.names.quotas().tree_inodes(inode));

@@ -9,8 +9,8 @@
 
 namespace pnfsrdma::mds {
 
-// supported_attrs: the same for every object.
-const nfs4::Bitmap& supported_attributes();
+// supported_attrs: the same for every object. Those of quotas once these are on.
+const nfs4::Bitmap& supported_attributes(const Services& services);
 // Those of them that can only be set (time_access_set …): asking for one is INVAL.
 const nfs4::Bitmap& write_only_attributes();
 // What SETATTR, CREATE and OPEN may set. suppattr_exclcreat is the same: the verifier of an exclusive create
@@ -22,17 +22,19 @@ const nfs4::Bitmap& settable_attributes();
 class WantedAttributes {
  public:
   // Write-only attributes are left out, too: whether they are an error is the operation's to say.
-  explicit WantedAttributes(const nfs4::Bitmap& requested);
+  WantedAttributes(const Services& services, const nfs4::Bitmap& requested);
 
-  // Of `inode` as seen through `handle`.
-  nfs4::Attributes of(const Services& services, const ObjectHandle& handle, const Inode& inode) const;
+  // Of `inode` as seen through `handle`, by whoever asks.
+  nfs4::Attributes of(const CompoundContext& context, const ObjectHandle& handle, const Inode& inode) const;
   // The same as XDR, straight from the inode: an Attributes, sixty optionals, is heavy for each entry of a READDIR.
-  void encode(xdr::Encoder& encoder, const Services& services, const ObjectHandle& handle,
+  void encode(xdr::Encoder& encoder, const CompoundContext& context, const ObjectHandle& handle,
               const Inode& inode) const;
   // What they need beside the inode; for who asks for several before he waits for any.
-  void read(const Services& services, const Inode& inode) const;
+  void read(const CompoundContext& context, const Inode& inode) const;
   // rdattr_error
   bool error_wanted() const { return wanted(nfs4::Attribute::kReadAttributeError); }
+  // They depend on the groups of whoever asks.
+  bool quotas_wanted() const { return quotas_wanted_; }
 
  private:
   bool wanted(nfs4::Attribute attribute) const {
@@ -44,6 +46,7 @@ class WantedAttributes {
   std::array<uint32_t, 3> words_{};  // of wanted_: a test of one bit is a constant's
   bool layouts_wanted_;
   bool acls_wanted_;
+  bool quotas_wanted_;
   bool server_wanted_;
 };
 

@@ -42,8 +42,7 @@ Outcome<> take_acls(const CompoundContext& context, const Inode& directory, cons
 
 Outcome<NewInode> new_inode(const CompoundContext& context, const Inode& directory, FileType type,
                             const nfs4::Attributes& attributes) {
-  TRY_ASSIGN(const SettableAttributes wanted,
-             settable_attributes(attributes, 0, context.services.clock.wall_now()));
+  TRY_ASSIGN(const SettableAttributes wanted, settable_attributes(context.services, attributes, 0));
   if (wanted.size && type != FileType::kRegular) return std::unexpected(Status::kInval);
   const Credentials who = context.credentials();
   // chown(2) by the back door.

@@ -58,8 +58,8 @@ Outcome<> encode_entry(xdr::Encoder& encoder, const CompoundContext& context, co
   encoder.put_opaque(as_bytes(entry.name));
   if (shown) {
     const ObjectHandle handle = context.handle_of(*shown->inode, shown->through);
-    wanted.encode(encoder, context.services, handle, *shown->inode);
-    if (context.reads.missed()) return std::unexpected(kSuspended);  // an ACL
+    wanted.encode(encoder, context, handle, *shown->inode);
+    if (context.reads.missed()) return std::unexpected(kSuspended);  // an ACL, a count
   } else {
     nfs4::Attributes error;
     error.read_attribute_error = shown.error();
@@ -116,8 +116,7 @@ Outcome<bool> add_entries(const CompoundContext& context, const DirectoryPage& p
       encoder.truncate(before);
       if (encoded.error() == kSuspended)
         std::for_each(from, page.entries.end(), [&](const auto& one) {
-          if (const auto inode = context.services.names.get(one.inode))
-            wanted.read(context.services, **inode);
+          if (const auto inode = context.services.names.get(one.inode)) wanted.read(context, **inode);
         });
       return std::unexpected(encoded.error());
     }
@@ -160,7 +159,8 @@ nfs4::ReadDirectoryResponse handle(CompoundContext& context, const nfs4::ReadDir
       Listing{.result = {.cookie_verifier = verifier, .entries = {}, .end = false},
               .cookie = arguments.cookie,
               .room = most - kFixedBytes});
-  const auto added = add_pages(context, *directory, WantedAttributes(arguments.requested), listing);
+  const WantedAttributes wanted(context.services, arguments.requested);
+  const auto added = add_pages(context, *directory, wanted, listing);
   if (!added && added.error() == kSuspended) context.suspension.keep(std::move(listing));
   TRY(added);
   // Not even one entry fits.

@@ -122,10 +122,11 @@ Outcome<> SettableAttributes::check_type(FileType type) const {
   return {};
 }
 
-Outcome<SettableAttributes> settable_attributes(const nfs4::Attributes& attributes, uint32_t mode_now,
-                                                WallTime now) {
+Outcome<SettableAttributes> settable_attributes(const Services& services, const nfs4::Attributes& attributes,
+                                                uint32_t mode_now) {
+  const WallTime now = services.clock.wall_now();
   const nfs4::Bitmap asked = attributes.mask();
-  if (attributes.unsupported || !supported_attributes().contains(asked)) {
+  if (attributes.unsupported || !supported_attributes(services).contains(asked)) {
     return std::unexpected(Status::kAttrNotSupp);
   }
   if (!settable_attributes().contains(asked)) return std::unexpected(Status::kInval);

@@ -5,6 +5,7 @@
 
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/permissions.h"
+#include "server/mds/ops/services.h"
 #include "shared/nfs4/attributes.h"
 
 namespace pnfsrdma::mds {
@@ -37,11 +38,11 @@ struct SettableAttributes {
   Outcome<> check_type(FileType type) const;
 };
 
-// `mode_now`: what mode_set_masked applies to. `now`: the server's time.
+// `mode_now`: what mode_set_masked applies to.
 // ATTRNOTSUPP for what is not supported; INVAL for what can only be read, for a mode beyond 07777, for more than one of
 // mode, mode_set_masked and mode_umask, for a time with a second's worth of nanoseconds and for an ACL that is not
 // valid; BADOWNER; FBIG; NOSPC for an ACL of more than kAclEntriesMax entries.
-Outcome<SettableAttributes> settable_attributes(const nfs4::Attributes& attributes, uint32_t mode_now,
-                                                WallTime now);
+Outcome<SettableAttributes> settable_attributes(const Services& services, const nfs4::Attributes& attributes,
+                                                uint32_t mode_now);
 
 }  // namespace pnfsrdma::mds

@@ -208,7 +208,7 @@ TEST_F(DirectoryTest, EntriesHaveTheAttributesOfGetattr) {
     for (const nfs4::DirectoryEntry& entry : listed.result.entries)
       EXPECT_EQ(entry.attributes, attributes(at(entry.name), requested)) << entry.name;
   };
-  const nfs4::Bitmap all = supported_attributes().without(write_only_attributes());
+  const nfs4::Bitmap all = supported_attributes(server_.services).without(write_only_attributes());
   expect_same(all);
   expect_same({});
   for (uint32_t bit = 0; bit < 96; ++bit) {
@@ -235,7 +235,7 @@ TEST_F(DirectoryTest, ReadDirectoryChecksItsArguments) {
 // --- attributes ---
 
 TEST_F(DirectoryTest, EverySupportedAttributeHasAValue) {
-  const nfs4::Bitmap readable = supported_attributes().without(write_only_attributes());
+  const nfs4::Bitmap readable = supported_attributes(server_.services).without(write_only_attributes());
   EXPECT_EQ(attributes({kRoot}, readable).mask(), readable);
 }
 

@@ -70,6 +70,27 @@ struct ManageGids : ::testing::Test {
   std::unique_ptr<TestClient> client;
 };
 
+TEST_F(ManageGids, TheirQuotasAreShown) {
+  serve({export_of("/", true)});
+  Quotas& quotas = server->names->quotas();
+  ASSERT_TRUE(quotas.begin());
+  while (!quotas.counted()) ASSERT_TRUE(quotas.count(*quotas.next_slice(100), {}));
+  ASSERT_TRUE(quotas.set_limits({QuotaKind::kGroup, kGroup}, {.space = {.hard = 4096}, .inodes = {}}, {}));
+  const InodeId top = make(kRootInode, "shared", FileType::kDirectory, 02770, kGroup);
+  EXPECT_NE(top, kNoInode);
+  const auto left = [&] {
+    const nfs4::GetAttributesArguments ask{nfs4::Bitmap::of(nfs4::Attribute::kQuotaAvailableHard)};
+    client->who.gid = kUser;
+    const auto results = answer(begin({kRoot, look("shared"), ask}));
+    return response_at<nfs4::GetAttributesResponse>(results, 3).result.attributes.quota_available_hard;
+  };
+  server->name_service.set(kUser, {kUser});
+  EXPECT_EQ(left(), UINT64_MAX);
+  server->user_groups.forget();
+  server->name_service.set(kUser, {kUser, kGroup});
+  EXPECT_EQ(left(), 4096U);
+}
+
 TEST_F(ManageGids, TheServersGroupsCount) {
   serve({export_of("/", true)});
   server->name_service.set(kUser, {kUser, kGroup});

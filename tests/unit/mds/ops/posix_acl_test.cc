@@ -302,7 +302,7 @@ TEST_F(PosixAclTest, ModeUmaskIsOfNewObjectsAlone) {
             Status::kInval);
   for (const Attribute one :
        {Attribute::kModeUmask, Attribute::kPosixAccessAcl, Attribute::kPosixDefaultAcl}) {
-    EXPECT_TRUE(supported_attributes().test(one));
+    EXPECT_TRUE(supported_attributes(server_.services).test(one));
     EXPECT_TRUE(settable_attributes().test(one));
   }
   EXPECT_FALSE(settable_attributes().test(Attribute::kAclTrueForm));
