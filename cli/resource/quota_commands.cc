@@ -7,11 +7,13 @@
 
 #include "cli/output/json_member.h"
 #include "cli/output/units.h"
+#include "cli/resource/follow_job.h"
+#include "cli/resource/own_quota_command.h"
 #include "cli/resource/resource_command.h"
 #include "cli/resource/view.h"
 #include "shared/base/result.h"
 
-// quota: list, show, set, remove, on, status, grace.
+// quota: list, show, set, remove, on, status, grace, recount; mine: own_quota_command.cc.
 namespace pnfsrdma::cli {
 namespace {
 
@@ -24,6 +26,7 @@ constexpr std::array kQuotaFields = {
     Field{"number", "/id", Field::kNumber},
     Field{"counted", "/complete", Field::kFlag},
     Field{"space", "/space_used_bytes", Field::kBytes},
+    Field{"limits", "/limits_from"},
     Field{"soft limit", "/space_soft_bytes", Field::kBytes},
     Field{"hard limit", "/space_hard_bytes", Field::kBytes},
     Field{"state", "/space_state", Field::kState},
@@ -40,6 +43,12 @@ constexpr std::array kSettingFields = {
     Field{"grace of space", "/space_grace_seconds", Field::kSeconds},
     Field{"grace of inodes", "/inode_grace_seconds", Field::kSeconds},
 };
+constexpr std::array kDefaultFields = {
+    Field{"soft limit", "/space_soft_bytes", Field::kBytes},
+    Field{"hard limit", "/space_hard_bytes", Field::kBytes},
+    Field{"inodes, soft limit", "/inodes_soft", Field::kNumber},
+    Field{"inodes, hard limit", "/inodes_hard", Field::kNumber},
+};
 constexpr std::array kLimits = {"space_soft_bytes", "space_hard_bytes", "inodes_soft", "inodes_hard"};
 
 // "a", "a/": the same directory.
@@ -48,7 +57,7 @@ std::string directory_path(std::string path) {
   return path;
 }
 
-// Whose quota a command means: one of --user, --group and --tree.
+// Whose quota a command means: one of --user, --group and --tree, or --default-user and --default-group.
 class Whose {
  public:
   explicit Whose(CLI::App* command) {
@@ -56,14 +65,31 @@ class Whose {
     group_ = add(command, "--group", "of this group: name or number");
     tree_ =
         add(command, "--tree", "of this directory and all that is in it: path from the root of the server");
-    user_.option->excludes(group_.option)->excludes(tree_.option);
-    group_.option->excludes(tree_.option);
+    const auto add_default = [&](const char* name, const char* setting, const char* description) {
+      return command->add_flag_callback(name, [this, setting] { setting_ = setting; }, description);
+    };
+    const std::array all = {
+        user_.option, group_.option, tree_.option,
+        add_default("--default-user", "user_default", "of every user without limits of his own, but root"),
+        add_default("--default-group", "group_default",
+                    "of every group without limits of its own, but root")};
+    for (CLI::Option* one : all) {
+      for (CLI::Option* other : all) {
+        if (one != other) one->excludes(other);
+      }
+    }
   }
+  Whose(const Whose&) = delete;
+  Whose& operator=(const Whose&) = delete;
 
-  bool given() const { return !word().empty(); }
+  bool given() const { return is_default() || !word().empty(); }
+  // Everybody's, which is a setting of that name.
+  bool is_default() const { return !setting_.empty(); }
+  const std::string& setting() const { return setting_; }
   bool is_tree() const { return tree_.option->count() > 0; }
-  // "user alice", "tree /projects"
+  // "user alice", "tree /projects", "every user"
   std::string text() const {
+    if (is_default()) return setting_ == "user_default" ? "every user" : "every group";
     if (is_tree()) return "tree " + directory_path(*tree_.word);
     return (user_.option->count() > 0 ? "user " : "group ") + word();
   }
@@ -106,14 +132,16 @@ class Whose {
   }
 
   Word user_, group_, tree_;
+  std::string setting_;
 };
+
+constexpr const char* kWhose =
+    "whose? give one of --user NAME, --group NAME, --tree PATH, --default-user, --default-group";
 
 std::shared_ptr<Whose> required_whose(CLI::App* command) {
   const auto whose = std::make_shared<Whose>(command);
   command->parse_complete_callback([whose, name = command->get_name()] {
-    if (!whose->given())
-      throw CLI::ValidationError("quota " + name,
-                                 "whose? give one of --user NAME, --group NAME, --tree PATH");
+    if (!whose->given()) throw CLI::ValidationError("quota " + name, kWhose);
   });
   return whose;
 }
@@ -121,7 +149,7 @@ std::shared_ptr<Whose> required_whose(CLI::App* command) {
 // 0 is no limit.
 json with_limits(json quota) {
   for (const char* name : kLimits) {
-    if (quota.value(name, json()) == 0) quota[name] = nullptr;
+    if (quota.value(name, json(0)) == 0) quota[name] = nullptr;
   }
   return quota;
 }
@@ -189,6 +217,20 @@ void note_state(Output& output, const json& settings) {
   }
 }
 
+// Everybody's limits, before who has something.
+json default_rows(const json& settings, const std::string& kind) {
+  json rows = json::array();
+  for (const char* one : {"user", "group"}) {
+    json row = settings.value(std::string(one) + "_default", json::object());
+    const bool some =
+        std::ranges::any_of(kLimits, [&](const char* name) { return row.value(name, uint64_t{0}) != 0; });
+    if (!some || (!kind.empty() && kind != one)) continue;
+    row.update({{"kind", one}, {"name", "(default)"}});
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 void add_quota_list(CLI::App* noun, Administration& admin) {
   CLI::App* const list =
       noun->add_subcommand("list", "who has how much and may have how much, as repquota(8)");
@@ -216,6 +258,8 @@ void add_quota_list(CLI::App* noun, Administration& admin) {
       return {};
     }
     TRY_ASSIGN(const Answer settings, client.get("/quota-settings"));
+    const json defaults = *over ? json::array() : default_rows(settings.body, *kind);
+    shown.insert(shown.begin(), defaults.begin(), defaults.end());
     if (!shown.empty()) show_quotas(admin.output(), shown);
     note_state(admin.output(), settings.body);
     if (shown.empty() && text_at(settings.body, "/state") != "off")
@@ -228,6 +272,12 @@ void add_quota_show(CLI::App* noun, Administration& admin) {
   CLI::App* const show = noun->add_subcommand("show", "one user, group or tree");
   const auto whose = required_whose(show);
   admin.does(show, [&admin, whose](ApiClient& client) -> Outcome<> {
+    if (whose->is_default()) {
+      TRY_ASSIGN(const Answer settings, client.get("/quota-settings"));
+      const json limits = settings.body.value(whose->setting(), json::object());
+      show_one(admin.output(), admin.output().json ? limits : with_limits(limits), kDefaultFields);
+      return {};
+    }
     TRY_ASSIGN(const std::string path, whose->path(client));
     TRY_ASSIGN(const Answer quota, client.get(path));
     show_one(admin.output(), admin.output().json ? quota.body : with_limits(quota.body), kQuotaFields);
@@ -300,14 +350,21 @@ std::string limits_text(const json& quota) {
                      text("space_hard_bytes", true), text("inodes_soft", false), text("inodes_hard", false));
 }
 
+Outcome<> set_default(ApiClient& client, Administration& admin, const Whose& whose, const json& limits) {
+  TRY_ASSIGN(const Answer now, client.get("/quota-settings"));
+  TRY_ASSIGN(const Answer changed, client.patch("/quota-settings", {{whose.setting(), limits}}, now.etag));
+  const json set = changed.body.value(whose.setting(), json::object());
+  admin.done(whose.text() + " without limits of its own: " + limits_text(set), set);
+  return {};
+}
+
 void add_quota_set(CLI::App* noun, Administration& admin) {
   CLI::App* const set = noun->add_subcommand(
       "set", "set limits, as setquota(8); those not given stay. A directory becomes a tree");
   const auto whose = std::make_shared<Whose>(set);
   const auto limits = std::make_shared<Limits>(set);
   set->parse_complete_callback([whose, limits] {
-    if (!whose->given())
-      throw CLI::ValidationError("quota set", "whose? give one of --user NAME, --group NAME, --tree PATH");
+    if (!whose->given()) throw CLI::ValidationError("quota set", kWhose);
     if (!limits->any() && !whose->is_tree())
       throw CLI::ValidationError(
           "quota set",
@@ -315,6 +372,7 @@ void add_quota_set(CLI::App* noun, Administration& admin) {
   });
   admin.does(set, [&admin, whose, limits](ApiClient& client) -> Outcome<> {
     TRY_ASSIGN(const json body, limits->body());
+    if (whose->is_default()) return set_default(client, admin, *whose, body);
     TRY_ASSIGN(const std::string path, whose->path_or_made(client));
     TRY_ASSIGN(Answer quota, client.get(path));
     if (!body.empty()) {
@@ -334,6 +392,12 @@ void add_quota_remove(CLI::App* noun, Administration& admin) {
           ->alias("delete");
   const auto whose = required_whose(remove);
   admin.does(remove, [&admin, whose](ApiClient& client) -> Outcome<> {
+    if (whose->is_default()) {
+      TRY(admin.sure("The limits of " + whose->text() + " without own ones go.", "default"));
+      json none;
+      for (const char* name : kLimits) none[name] = 0;
+      return set_default(client, admin, *whose, none);
+    }
     TRY_ASSIGN(const std::string path, whose->path(client));
     TRY_ASSIGN(const Answer quota, client.get(path));
     const std::string name = text_at(quota.body, "/name");
@@ -380,6 +444,25 @@ void add_quota_grace(CLI::App* noun, Administration& admin) {
   });
 }
 
+void add_quota_recount(CLI::App* noun, Administration& admin) {
+  CLI::App* const recount = noun->add_subcommand(
+      "recount",
+      "count again what everybody has, and mend what is wrong, as quotacheck(8); nothing stops meanwhile");
+  const auto background = std::make_shared<bool>(false);
+  recount->add_flag("--background", *background, "do not wait for the job (pnfsrdma job follow ID waits)");
+  admin.does(recount, [&admin, background](ApiClient& client) -> Outcome<> {
+    TRY_ASSIGN(Answer started, client.post("/quota-recount", json()));
+    json job = std::move(started.body);
+    if (!*background) {
+      TRY_ASSIGN(job, follow_job(client, std::move(job), admin.output()));
+    }
+    admin.done(
+        fmt::format("job {} {}: {}", number_at(job, "/id"), text_at(job, "/state"), text_at(job, "/message")),
+        job);
+    return {};
+  });
+}
+
 }  // namespace
 
 void add_quota_commands(CLI::App& app, Administration& admin) {
@@ -399,6 +482,8 @@ void add_quota_commands(CLI::App& app, Administration& admin) {
         return {};
       });
   add_quota_grace(noun, admin);
+  add_quota_recount(noun, admin);
+  add_own_quota_command(noun, admin);
 }
 
 }  // namespace pnfsrdma::cli

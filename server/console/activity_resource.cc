@@ -85,6 +85,12 @@ Response stream_events(Backend& backend, Call& call) {
   return response.with("X-Accel-Buffering", "no");
 }
 
+Response started(Result<Result<Job>> answer) {
+  TRY_ASSIGN(const Result<Job> job, or_problem(std::move(answer)));
+  if (!job) return std::unexpected(Problem::from(job.error()));
+  return ok(to_json(*job), 202).with("Location", "/api/v1/jobs/" + std::to_string(job->id));
+}
+
 Response list_jobs(Backend& backend, Call& call) {
   TRY_ASSIGN(const uint64_t before, before_of(call));
   TRY_ASSIGN(auto jobs, all_jobs(backend));

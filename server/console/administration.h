@@ -84,21 +84,27 @@ class Administration {
                       Done<QuotaPage> done) = 0;
   // ENOENT: there is no such tree; users and groups need not have anything.
   virtual void quota(const QuotaPlace& place, Done<Quota> done) = 0;
-  // Counting begins, if it has not. None: the limits go. ENOENT as above, EINVAL (a soft limit above the hard one),
-  // EBUSY (there are too many).
-  virtual void limit_quota(const QuotaPlace& place, const QuotaLimits& limits, Done<Quota> done) = 0;
+  // Counting begins, if it has not. None: it has none, whatever everybody's are; nullopt: its own go. ENOENT as above,
+  // EINVAL (a soft limit above the hard one), EBUSY (there are too many).
+  virtual void limit_quota(const QuotaPlace& place, const std::optional<QuotaLimits>& limits,
+                           Done<Quota> done) = 0;
   // Counting begins, and what is in the directory is marked in the background. ENOENT, EINVAL (no directory of this
   // server), EEXIST, EBUSY (it is in a tree, one is in it, or there are too many).
   virtual void add_quota_tree(const std::string& path, Done<Quota> done) = 0;
   // The directory and what is in it stay. ENOENT.
   virtual void remove_quota_tree(uint64_t id, Done<> done) = 0;
-  // What is absent stays. Off is not to be had again: EINVAL; so is a grace period of over ten years.
+  // What is absent stays. Off is not to be had again: EINVAL; so is a grace period of over ten years, and a soft limit
+  // above the hard one. A default limit switches them on.
   struct QuotaChanges {
     bool on = false;
     std::optional<uint64_t> space_grace_seconds;
     std::optional<uint64_t> inode_grace_seconds;
+    std::optional<QuotaLimits> user_default;
+    std::optional<QuotaLimits> group_default;
   };
   virtual void change_quotas(const QuotaChanges& changes, Done<QuotaSettings> done) = 0;
+  // Counts all again and mends what is wrong. EBUSY: not all is counted yet, or it is being counted again already.
+  virtual Result<Job> recount_quotas(const std::string& user) = 0;
 
   // --- bricks ---
   virtual void add_brick(const std::string& address, Done<Brick> done) = 0;

@@ -143,6 +143,7 @@ Words quota_words(const std::string& action, const std::string& subject, const J
     const std::string what = "the quota tree " + text(after, "path");
     return {"made " + what, "make " + what};
   }
+  if (action == "postQuotaRecount") return {"had all quotas counted again", "have all quotas counted again"};
   if (action == "patchQuotaSettings") {
     const bool begins = text(after, "on") == "true" && text(before, "state") == "off";
     if (begins) return {"switched quotas on" + differences(before, after), "switch quotas on"};

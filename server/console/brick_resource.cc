@@ -55,12 +55,6 @@ Answer<> check_free(Backend& backend, const std::string& name) {
   return refuse("conflict", "Another brick is called " + name + " already.");
 }
 
-Response started(Result<Result<Job>> answer) {
-  TRY_ASSIGN(const Result<Job> job, or_problem(std::move(answer)));
-  if (!job) return std::unexpected(Problem::from(job.error()));
-  return ok(to_json(*job), 202).with("Location", "/api/v1/jobs/" + std::to_string(job->id));
-}
-
 }  // namespace
 
 Response list_bricks(Backend& backend, Call& call) {

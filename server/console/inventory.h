@@ -366,11 +366,14 @@ inline QuotaStanding standing_of(const QuotaLimit& limit, const QuotaUse& use, c
   if (limit.soft == 0 || use.used <= limit.soft) return QuotaStanding::kWithin;
   return use.soft_until && *use.soft_until <= now ? QuotaStanding::kGraceOver : QuotaStanding::kOverSoft;
 }
+// Whose limits it has: its own, those of every user or group without own ones, or none.
+enum class QuotaSource : uint8_t { kNone, kOwn, kDefault };
 struct Quota {
   QuotaKind kind = QuotaKind::kUser;
   uint64_t id = 0;       // uid, gid, or the tree's number
   std::string path;      // of a tree; empty: not known just now
   bool complete = true;  // of a tree: all that is in it is counted, and its limits hold
+  QuotaSource limits_from = QuotaSource::kNone;
   QuotaLimits limits;
   QuotaUse space;
   QuotaUse inodes;
@@ -381,6 +384,8 @@ struct QuotaSettings {
   double counted_share = 0;  // while it is counted
   uint64_t space_grace_seconds = 0;
   uint64_t inode_grace_seconds = 0;
+  QuotaLimits user_default;  // of each that has none of its own, but root
+  QuotaLimits group_default;
 };
 struct QuotaPage {
   QuotaSettings settings;
@@ -429,7 +434,7 @@ struct HealthCheck {
   std::string fix;  // empty when ok
 };
 
-enum class JobKind : uint8_t { kFormat, kCheck };
+enum class JobKind : uint8_t { kFormat, kCheck, kRecount };
 enum class JobState : uint8_t { kRunning, kDone, kFailed, kCancelled };
 struct Job {
   uint64_t id = 0;

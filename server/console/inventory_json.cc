@@ -247,6 +247,7 @@ Json to_json(const Quota& quota, const std::optional<std::string>& name, const W
           {"id", quota.id},
           {"name", text_or_null(name)},
           {"complete", quota.complete},
+          {"limits_from", to_string(quota.limits_from)},
           {"space_used_bytes", quota.space.used},
           {"space_soft_bytes", quota.limits.space.soft},
           {"space_hard_bytes", quota.limits.space.hard},
@@ -259,12 +260,21 @@ Json to_json(const Quota& quota, const std::optional<std::string>& name, const W
           {"inodes_grace_ends", ends(quota.inodes)}};
 }
 
+Json to_json(const QuotaLimits& limits) {
+  return {{"space_soft_bytes", limits.space.soft},
+          {"space_hard_bytes", limits.space.hard},
+          {"inodes_soft", limits.inodes.soft},
+          {"inodes_hard", limits.inodes.hard}};
+}
+
 Json to_json(const QuotaSettings& settings) {
   const bool counting = settings.state == QuotaState::kCounting;
   return {{"state", to_string(settings.state)},
           {"counted_share", counting ? Json(settings.counted_share) : Json()},
           {"space_grace_seconds", settings.space_grace_seconds},
-          {"inode_grace_seconds", settings.inode_grace_seconds}};
+          {"inode_grace_seconds", settings.inode_grace_seconds},
+          {"user_default", to_json(settings.user_default)},
+          {"group_default", to_json(settings.group_default)}};
 }
 
 Json to_json(const File& file) {

@@ -31,6 +31,7 @@ Json to_json(const TreeSnapshot& snapshot);
 Json to_json(const SnapshotSchedule& schedule);
 // `name`: of the user or group, or the tree's path. `now`: whether a grace period is over.
 Json to_json(const Quota& quota, const std::optional<std::string>& name, const WallTime& now);
+Json to_json(const QuotaLimits& limits);
 Json to_json(const QuotaSettings& settings);
 Json to_json(const File& file);
 Json to_json(const Job& job);

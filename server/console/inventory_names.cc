@@ -189,6 +189,18 @@ const char* to_string(QuotaKind value) {
   return "";
 }
 
+const char* to_string(QuotaSource value) {
+  switch (value) {
+    case QuotaSource::kNone:
+      return "none";
+    case QuotaSource::kOwn:
+      return "own";
+    case QuotaSource::kDefault:
+      return "default";
+  }
+  return "";
+}
+
 const char* to_string(QuotaState value) {
   switch (value) {
     case QuotaState::kOff:
@@ -233,6 +245,8 @@ const char* to_string(JobKind value) {
       return "format";
     case JobKind::kCheck:
       return "check";
+    case JobKind::kRecount:
+      return "recount";
   }
   return "";
 }

@@ -23,6 +23,7 @@ const char* to_string(FileType value);
 const char* to_string(SnapshotState value);
 const char* to_string(SnapshotClass value);
 const char* to_string(QuotaKind value);
+const char* to_string(QuotaSource value);
 const char* to_string(QuotaState value);
 const char* to_string(QuotaStanding value);
 const char* to_string(HealthStatus value);

@@ -35,18 +35,13 @@ Json shown(Backend& backend, const Quota& quota) {
   return to_json(quota, name, backend.clock.wall_now());
 }
 
-Json limits_json(const QuotaLimits& limits) {
-  return {{"space_soft_bytes", limits.space.soft},
-          {"space_hard_bytes", limits.space.hard},
-          {"inodes_soft", limits.inodes.soft},
-          {"inodes_hard", limits.inodes.hard}};
-}
 std::string etag_of(const Quota& quota) {
-  return etag_of_text(to_text(limits_json(quota.limits)));
+  return etag_of_text(to_text({to_json(quota.limits), to_string(quota.limits_from)}));
 }
 std::string etag_of(const QuotaSettings& settings) {
-  return etag_of_text(to_text(
-      {settings.state != QuotaState::kOff, settings.space_grace_seconds, settings.inode_grace_seconds}));
+  return etag_of_text(
+      to_text({settings.state != QuotaState::kOff, settings.space_grace_seconds, settings.inode_grace_seconds,
+               to_json(settings.user_default), to_json(settings.group_default)}));
 }
 
 std::optional<uint64_t> number_of(std::string_view text) {
@@ -98,29 +93,32 @@ Answer<Quota> find_quota(Backend& backend, const QuotaPlace& place) {
       [&backend, place](auto done) { backend.administration.quota(place, std::move(done)); }));
 }
 
-Answer<Quota> set_limits(Backend& backend, const QuotaPlace& place, const QuotaLimits& limits) {
+Answer<Quota> set_limits(Backend& backend, const QuotaPlace& place,
+                         const std::optional<QuotaLimits>& limits) {
   return or_problem(backend.loop.ask<Quota>([&backend, place, limits](auto done) {
     backend.administration.limit_quota(place, limits, std::move(done));
   }));
 }
 
-Answer<> check_order(const QuotaLimit& limit, const std::string& soft, const std::string& hard) {
+// `at`: where in the body the limits are, "" or "/user_default".
+Answer<> check_order(const QuotaLimit& limit, const std::string& at, const std::string& soft,
+                     const std::string& hard) {
   if (limit.hard == 0 || limit.soft <= limit.hard) return {};
-  return wrong("/" + soft, "is above the hard limit, " + std::to_string(limit.hard),
+  return wrong(at + "/" + soft, "is above the hard limit, " + std::to_string(limit.hard),
                "Give " + hard + " too: at least the soft limit, or 0 for none.");
 }
 
 // What the body does not name stays.
-Answer<QuotaLimits> changed(const QuotaLimits& before, const Json& body) {
+Answer<QuotaLimits> changed(const QuotaLimits& before, const Json& body, const std::string& at = "") {
   if (body.empty())
-    return wrong("", "nothing to change",
+    return wrong(at, "nothing to change",
                  "Give at least one of space_soft_bytes, space_hard_bytes, inodes_soft and inodes_hard.");
   const QuotaLimits limits{.space = {.soft = body.value("space_soft_bytes", before.space.soft),
                                      .hard = body.value("space_hard_bytes", before.space.hard)},
                            .inodes = {.soft = body.value("inodes_soft", before.inodes.soft),
                                       .hard = body.value("inodes_hard", before.inodes.hard)}};
-  TRY(check_order(limits.space, "space_soft_bytes", "space_hard_bytes"));
-  TRY(check_order(limits.inodes, "inodes_soft", "inodes_hard"));
+  TRY(check_order(limits.space, at, "space_soft_bytes", "space_hard_bytes"));
+  TRY(check_order(limits.inodes, at, "inodes_soft", "inodes_hard"));
   return limits;
 }
 
@@ -163,7 +161,8 @@ Response patch_quota(Backend& backend, Call& call) {
   call.before = shown(backend, before);
   TRY(check_if_match(call.if_match(), etag_of(before), Precondition::kRequired));
   TRY_ASSIGN(const QuotaLimits limits, changed(before.limits, call.arguments.body));
-  if (limits == before.limits) return answer(backend, before);
+  // Everybody's limits, asked for by one, become his own.
+  if (limits == before.limits && before.limits_from != QuotaSource::kDefault) return answer(backend, before);
   TRY_ASSIGN(const Quota after, set_limits(backend, place, limits));
   return answer(backend, after);
 }
@@ -181,9 +180,10 @@ Response delete_quota(Backend& backend, Call& call) {
     })));
     return no_content();
   }
-  if (before.limits == QuotaLimits{})
-    return refuse("not-found", "The " + call.text("kind") + " " + call.text("who") + " has no limits.");
-  TRY(set_limits(backend, place, {}));
+  if (before.limits_from != QuotaSource::kOwn)
+    return refuse("not-found",
+                  "The " + call.text("kind") + " " + call.text("who") + " has no limits of its own.");
+  TRY(set_limits(backend, place, std::nullopt));
   return no_content();
 }
 
@@ -197,6 +197,11 @@ Response post_quota_tree(Backend& backend, Call& call) {
   return response.with("Location", "/api/v1/quotas/tree/" + std::to_string(made.id));
 }
 
+Response post_quota_recount(Backend& backend, Call& call) {
+  return started(backend.loop.call<Result<Job>>(
+      [&backend, user = call.caller.user] { return backend.administration.recount_quotas(user); }));
+}
+
 Response get_quota_settings(Backend& backend, Call&) {
   TRY_ASSIGN(const QuotaSettings settings, read_settings(backend));
   return answer(settings);
@@ -206,18 +211,24 @@ Response patch_quota_settings(Backend& backend, Call& call) {
   const Json& body = call.arguments.body;
   if (body.empty())
     return wrong("", "nothing to change",
-                 "Give at least one of on, space_grace_seconds and inode_grace_seconds.");
+                 "Give at least one of on, space_grace_seconds, inode_grace_seconds, user_default and "
+                 "group_default.");
   if (!body.value("on", true))
     return wrong("/on", "must be true",
                  "Quotas that are on stay on; limits that are removed refuse nothing.");
-  Administration::QuotaChanges changes{
-      .on = body.contains("on"), .space_grace_seconds = {}, .inode_grace_seconds = {}};
+  Administration::QuotaChanges changes{.on = body.contains("on")};
   if (body.contains("space_grace_seconds")) changes.space_grace_seconds = body["space_grace_seconds"];
   if (body.contains("inode_grace_seconds")) changes.inode_grace_seconds = body["inode_grace_seconds"];
   const std::lock_guard changing(backend.changing_quotas);
   TRY_ASSIGN(const QuotaSettings before, read_settings(backend));
   call.before = to_json(before);
   TRY(check_if_match(call.if_match(), etag_of(before), Precondition::kRequired));
+  if (body.contains("user_default")) {
+    TRY_ASSIGN(changes.user_default, changed(before.user_default, body["user_default"], "/user_default"));
+  }
+  if (body.contains("group_default")) {
+    TRY_ASSIGN(changes.group_default, changed(before.group_default, body["group_default"], "/group_default"));
+  }
   TRY_ASSIGN(const QuotaSettings after,
              or_problem(backend.loop.ask<QuotaSettings>([&backend, changes](auto done) {
                backend.administration.change_quotas(changes, std::move(done));

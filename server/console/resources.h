@@ -54,6 +54,10 @@ Response get_quota(Backend& backend, Call& call);
 Response patch_quota(Backend& backend, Call& call);
 Response delete_quota(Backend& backend, Call& call);
 Response post_quota_tree(Backend& backend, Call& call);
+// 202 with the job that has begun.
+Response started(Result<Result<Job>> answer);
+
+Response post_quota_recount(Backend& backend, Call& call);
 Response get_quota_settings(Backend& backend, Call& call);
 Response patch_quota_settings(Backend& backend, Call& call);
 // snapshot_resource.cc

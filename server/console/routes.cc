@@ -45,6 +45,7 @@ constexpr Route kRoutes[] = {
     {"PATCH", "/quotas/{kind}/{who}", "patchQuota", Role::kAdmin, patch_quota},
     {"DELETE", "/quotas/{kind}/{who}", "deleteQuota", Role::kAdmin, delete_quota},
     {"POST", "/quota-trees", "postQuotaTree", Role::kAdmin, post_quota_tree},
+    {"POST", "/quota-recount", "postQuotaRecount", Role::kAdmin, post_quota_recount},
     {"GET", "/quota-settings", "getQuotaSettings", Role::kViewer, get_quota_settings},
     {"PATCH", "/quota-settings", "patchQuotaSettings", Role::kAdmin, patch_quota_settings},
     {"GET", "/snapshots", "listSnapshots", Role::kViewer, list_snapshots, Answers::kShared},

@@ -209,6 +209,66 @@ class Limits(QuotaCase):
         self.assertEqual(self.cli("quota", "list", "--tree"), [])
 
 
+class Everybody(QuotaCase):
+    def mine(self, user, path):
+        done = subprocess.run(["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", f"{BIN}/pnfsrdma",
+                               "--json", "quota", "mine", path], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def test_a_user_sees_his_own_quota_and_nobody_elses(self):
+        folder = self.folder("home", user=4001)
+        none = self.as_user(4001, f"{BIN}/pnfsrdma", "quota", "mine", folder)
+        self.assertIn("tells nothing of quotas", none)
+        self.cli("quota", "set", "--user", 4001, "--space-soft", MIB, "--space-hard", LIMIT)
+        self.wait_until_counted()
+        self.assertIsNone(self.write(4001, folder / "data", 2 * MIB))
+        space, _ = self.used("--user", 4001)
+        seen = {"space_used_bytes": space, "space_soft_left_bytes": 0, "space_hard_left_bytes": LIMIT - space}
+        for path in (folder, folder / "data", self.mount.path):
+            self.assertEqual(self.mine(4001, path), seen, path)
+        self.assertIsNone(self.mine(4002, folder)["space_hard_left_bytes"])
+        self.assertIsNone(self.mine(4002, folder / "data")["space_hard_left_bytes"])
+        self.assertEqual(self.mine(0, folder / "data"), seen)
+        text = subprocess.run([f"{BIN}/pnfsrdma", "quota", "mine", folder / "data"], capture_output=True, text=True, check=True).stdout
+        self.assertRegex(text, r"used +2\.0 MiB")
+        self.assertRegex(text, r"left to the hard limit +2\.0 MiB")
+        self.assertIn("is not in a pnfsrdma mount", self.refused(5, "quota", "mine", "/proc"))
+
+    def test_limits_of_everybody_are_of_who_has_none_of_his_own(self):
+        one, other = self.folder("one", user=4001), self.folder("other", user=4002)
+        self.cli("quota", "set", "--default-user", "--space-hard", LIMIT)
+        self.cli("quota", "set", "--user", 4002, "--space-hard", 0)
+        self.wait_until_counted()
+        self.assert_over(self.write(4001, one / "data", 2 * LIMIT))
+        self.assertIsNone(self.write(4002, other / "data", 2 * LIMIT))
+        self.assertIsNone(self.write(0, self.mount / "of root", 2 * LIMIT))
+        self.assertEqual(self.cli("quota", "show", "--user", 4001)["limits_from"], "default")
+        self.assertRegex(self.run_cli("quota", "list").stdout, r"user +\(default\) .* 4\.0 MiB")
+        self.cluster.stop("mds")
+        self.cluster.start_mds()
+        self.assertEqual(self.cli("quota", "show", "--default-user")["space_hard_bytes"], LIMIT)
+        self.assert_over(self.write(4001, one / "more", 2 * LIMIT))
+        self.cli("quota", "remove", "--user", 4002, "--yes")
+        self.assert_over(self.write(4002, other / "more", MIB))
+        self.refused(5, "quota", "remove", "--user", 4001, "--yes")
+        self.cli("quota", "remove", "--default-user", "--yes")
+        self.assertIsNone(self.write(4001, one / "more", 2 * LIMIT))
+        self.check_metadata()
+
+    def test_all_is_counted_again_beside_changes(self):
+        self.refused(6, "quota", "recount")
+        self.cli("quota", "on")
+        self.wait_until_counted()
+        folder = self.folder("busy", user=4001)
+        writer = subprocess.Popen(["sh", "-c", 'i=0; while [ $i -lt 400 ]; do echo x >"$0/file$i"; i=$((i+1)); done', folder])
+        for _ in range(3):
+            self.assertEqual(self.cli("quota", "recount")["message"], "all counts were right")
+        self.assertEqual(writer.wait(120), 0)
+        self.assertEqual(self.used("--user", 0)[1], 401)
+        self.check_metadata()
+
+
 class Trees(QuotaCase):
     def setUp(self):
         super().setUp()

@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import type { Quota } from "../src/api/generated";
 import {
-  anyFault, changesOf, countOf, graceEnds, graceOf, graceText, limitFault, limitText, NO_LIMITS, sizeOf, stateWords, textsOf, worstState,
+  anyFault, changesOf, countOf, graceEnds, graceOf, graceText, limitFault, limitsText, limitText, NO_LIMITS, sizeOf, stateWords, textsOf, worstState,
 } from "../src/pages/quotas/quota_words";
 
 const quota: Quota = {
-  kind: "user", id: 1000, name: "alice", complete: true,
+  kind: "user", id: 1000, name: "alice", complete: true, limits_from: "own",
   space_used_bytes: 1, space_soft_bytes: 10 * 2 ** 30, space_hard_bytes: 0, space_state: "ok", space_grace_ends: null,
   inodes_used: 1, inodes_soft: 0, inodes_hard: 50_000, inodes_state: "ok", inodes_grace_ends: null,
 };
@@ -33,6 +33,11 @@ test("only what was changed is sent, and an emptied limit is none", () => {
   expect(changesOf(before, before)).toEqual({});
   expect(changesOf(before, { ...before, space_soft_bytes: "10240M" })).toEqual({});
   expect(changesOf(before, { ...before, space_soft_bytes: "", inodes_hard: "60K" })).toEqual({ space_soft_bytes: 0, inodes_hard: 60_000 });
+});
+
+test("everybody's limits in a line", () => {
+  expect(limitsText(quota)).toBe("space soft 10G, inodes hard 50K");
+  expect(limitsText({ ...quota, space_soft_bytes: 0, inodes_hard: 0 })).toBe("none");
 });
 
 test("a soft limit above the hard one is refused before the server is asked", () => {

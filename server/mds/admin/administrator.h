@@ -81,7 +81,7 @@ class Administrator final : public console::Administration {
   void quota(const QuotaPlace& place, Done<console::Quota> done) override {
     quotas_.one(place, std::move(done));
   }
-  void limit_quota(const QuotaPlace& place, const console::QuotaLimits& limits,
+  void limit_quota(const QuotaPlace& place, const std::optional<console::QuotaLimits>& limits,
                    Done<console::Quota> done) override {
     quotas_.limit(place, limits, std::move(done));
   }
@@ -91,6 +91,9 @@ class Administrator final : public console::Administration {
   void remove_quota_tree(uint64_t id, Done<> done) override { quotas_.remove_tree(id, std::move(done)); }
   void change_quotas(const QuotaChanges& changes, Done<console::QuotaSettings> done) override {
     quotas_.change(changes, std::move(done));
+  }
+  Result<console::Job> recount_quotas(const std::string& user) override {
+    return quotas_.recount(jobs_, user);
   }
 
   void add_brick(const std::string& address, Done<console::Brick> done) override;

@@ -53,10 +53,25 @@ console::QuotaLimit shown(const QuotaLimit& limit) {
   return {.soft = limit.soft, .hard = limit.hard};
 }
 
+console::QuotaLimits shown(const QuotaLimits& limits) {
+  return {.space = shown(limits.space), .inodes = shown(limits.inodes)};
+}
+
+console::QuotaSource source_of(const Quotas& quotas, const QuotaId& id) {
+  if (quotas.limits().contains(id)) return console::QuotaSource::kOwn;
+  return quotas.has_default_limits(id) ? console::QuotaSource::kDefault : console::QuotaSource::kNone;
+}
+
 Result<QuotaLimit> checked(const console::QuotaLimit& limit, std::string_view of) {
   if (limit.hard != 0 && limit.soft > limit.hard)
     return fail(EINVAL, fmt::format("the soft limit of {} is above the hard one", of));
   return QuotaLimit{.soft = limit.soft, .hard = limit.hard};
+}
+
+Result<QuotaLimits> checked(const console::QuotaLimits& limits) {
+  TRY_ASSIGN(const QuotaLimit space, checked(limits.space, "space"));
+  TRY_ASSIGN(const QuotaLimit inodes, checked(limits.inodes, "inodes"));
+  return QuotaLimits{space, inodes};
 }
 
 Error no_tree(uint64_t number) {
@@ -91,7 +106,11 @@ Error why_no_tree(nfs4::Status status, const std::string& path) {
 }  // namespace
 
 QuotaAdministration::QuotaAdministration(EventLoop& loop, const Clock& clock, Namespace& names)
-    : clock_(clock), names_(names), counter_(loop, clock, names), walk_(loop, names) {
+    : clock_(clock),
+      names_(names),
+      counter_(loop, clock, names),
+      walk_(loop, names),
+      recounter_(loop, clock, names) {
   counter_.start();
   walk_.start();
 }
@@ -104,7 +123,9 @@ console::QuotaSettings QuotaAdministration::settings() const {
   return {.state = state,
           .counted_share = counter_.share(),
           .space_grace_seconds = quotas.grace().space,
-          .inode_grace_seconds = quotas.grace().inodes};
+          .inode_grace_seconds = quotas.grace().inodes,
+          .user_default = mds::shown(quotas.default_of(QuotaKind::kUser)),
+          .group_default = mds::shown(quotas.default_of(QuotaKind::kGroup))};
 }
 
 // Where it was, if it is there still.
@@ -120,7 +141,8 @@ Result<console::Quota> QuotaAdministration::shown(const QuotaId& id, const Quota
                        .id = id.number,
                        .path = {},
                        .complete = quotas.holds(id),
-                       .limits = {.space = mds::shown(limits.space), .inodes = mds::shown(limits.inodes)},
+                       .limits_from = source_of(quotas, id),
+                       .limits = mds::shown(limits),
                        .space = mds::shown(usage.space, quotas.grace().space),
                        .inodes = mds::shown(usage.inodes, quotas.grace().inodes)};
   if (id.kind != QuotaKind::kTree) return quota;
@@ -196,35 +218,52 @@ Result<> QuotaAdministration::begin() {
   return {};
 }
 
-void QuotaAdministration::limit(const Place& place, const console::QuotaLimits& limits,
+void QuotaAdministration::limit(const Place& place, const std::optional<console::QuotaLimits>& wanted,
                                 Done<console::Quota> done) {
   const QuotaId id = id_of(place);
   if (id.kind != QuotaKind::kTree && id.number > UINT32_MAX)
     return done(fail(EINVAL, fmt::format("{} is no number of a {}", id.number, to_string(id.kind))));
-  const auto space = checked(limits.space, "space");
-  const auto inodes = checked(limits.inodes, "inodes");
-  if (!space) return done(std::unexpected(space.error()));
-  if (!inodes) return done(std::unexpected(inodes.error()));
+  const auto limits = checked(wanted.value_or(console::QuotaLimits{}));
+  if (!limits) return done(std::unexpected(limits.error()));
   look_then(
       names_.store(), lifetime_.token(), [this, id] { static_cast<void>(names_.quotas().usage(id)); },
-      [this, id, limits = QuotaLimits{*space, *inodes}, done = std::move(done)]() mutable {
+      [this, id, limits = wanted ? std::optional(*limits) : std::nullopt, done = std::move(done)]() mutable {
         if (const auto set = this->set(id, limits); !set) return done(std::unexpected(set.error()));
         when_durable([this, id, done = std::move(done)]() mutable { show(id, std::move(done)); });
       });
 }
 
-Result<> QuotaAdministration::set(const QuotaId& id, const QuotaLimits& limits) {
+Result<> QuotaAdministration::set(const QuotaId& id, const std::optional<QuotaLimits>& limits) {
   Quotas& quotas = names_.quotas();
   if (id.kind == QuotaKind::kTree && quotas.trees().find({id.number}) == nullptr)
     return std::unexpected(no_tree(id.number));
-  if (limits == quotas.limits_of(id)) return {};
+  const bool has_default = quotas.has_default_limits(id);
+  const bool same = limits ? *limits == quotas.limits_of(id) && !has_default : !quotas.limits().contains(id);
+  if (same) return {};
+  if (!limits) {
+    TRY(quotas.remove_limits(id, clock_.wall_now()));
+    log_info("quotas", "quota-removed kind={} id={}", to_string(id.kind), id.number);
+    return {};
+  }
   if (!quotas.limits().contains(id) && quotas.limits().size() >= Quotas::kLimitsMax)
     return fail(EBUSY, fmt::format("{} users, groups and trees have limits, and there can be no more",
                                    Quotas::kLimitsMax));
   TRY(begin());
-  TRY(quotas.set_limits(id, limits, clock_.wall_now()));
+  TRY(quotas.set_limits(id, *limits, clock_.wall_now()));
   log_info("quotas", "quota-set kind={} id={} space={}/{} inodes={}/{}", to_string(id.kind), id.number,
-           limits.space.soft, limits.space.hard, limits.inodes.soft, limits.inodes.hard);
+           limits->space.soft, limits->space.hard, limits->inodes.soft, limits->inodes.hard);
+  return {};
+}
+
+Result<> QuotaAdministration::set_default(QuotaKind kind, const std::optional<console::QuotaLimits>& wanted) {
+  Quotas& quotas = names_.quotas();
+  if (!wanted) return {};
+  TRY_ASSIGN(const QuotaLimits limits, checked(*wanted));
+  if (limits == quotas.default_of(kind)) return {};
+  TRY(begin());
+  TRY(quotas.set_default(kind, limits, clock_.wall_now()));
+  log_info("quotas", "quota-default-set kind={} space={}/{} inodes={}/{}", to_string(kind), limits.space.soft,
+           limits.space.hard, limits.inodes.soft, limits.inodes.hard);
   return {};
 }
 
@@ -270,6 +309,10 @@ void QuotaAdministration::remove_tree(uint64_t id, Done<> done) {
 void QuotaAdministration::change(const console::Administration::QuotaChanges& changes,
                                  Done<console::QuotaSettings> done) {
   Quotas& quotas = names_.quotas();
+  for (const auto& limits : {changes.user_default, changes.group_default}) {
+    if (!limits) continue;
+    if (const auto good = checked(*limits); !good) return done(std::unexpected(good.error()));
+  }
   QuotaGrace grace = quotas.grace();
   grace.space = changes.space_grace_seconds.value_or(grace.space);
   grace.inodes = changes.inode_grace_seconds.value_or(grace.inodes);
@@ -279,7 +322,19 @@ void QuotaAdministration::change(const console::Administration::QuotaChanges& ch
   if (changes.on) {
     if (const auto begun = begin(); !begun) return done(std::unexpected(begun.error()));
   }
+  for (const auto& [kind, limits] :
+       {std::pair{QuotaKind::kUser, changes.user_default}, {QuotaKind::kGroup, changes.group_default}}) {
+    if (const auto set = set_default(kind, limits); !set) return done(std::unexpected(set.error()));
+  }
   when_durable([this, done = std::move(done)] { done(settings()); });
+}
+
+Result<console::Job> QuotaAdministration::recount(JobTable& jobs, const std::string& user) {
+  TRY(names_.quotas().begin_recount());
+  auto job = jobs.start(console::JobKind::kRecount, "quotas", user,
+                        [this](JobTable::Events events) { return recounter_.start(std::move(events)); });
+  if (!job) names_.quotas().end_recount();
+  return job;
 }
 
 }  // namespace pnfsrdma::mds

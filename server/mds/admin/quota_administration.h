@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "server/console/administration.h"
+#include "server/mds/admin/job_table.h"
 #include "server/mds/admin/quota_counter.h"
+#include "server/mds/admin/quota_recounter.h"
 #include "server/mds/admin/quota_tree_walk.h"
 #include "server/mds/meta/namespace.h"
 #include "shared/base/lifetime.h"
@@ -27,10 +29,12 @@ class QuotaAdministration {
   void page(std::optional<console::QuotaKind> kind, const std::optional<Place>& after, size_t most,
             Done<console::QuotaPage> done);
   void one(const Place& place, Done<console::Quota> done);
-  void limit(const Place& place, const console::QuotaLimits& limits, Done<console::Quota> done);
+  void limit(const Place& place, const std::optional<console::QuotaLimits>& limits,
+             Done<console::Quota> done);
   void add_tree(const std::string& path, Done<console::Quota> done);
   void remove_tree(uint64_t id, Done<> done);
   void change(const console::Administration::QuotaChanges& changes, Done<console::QuotaSettings> done);
+  Result<console::Job> recount(JobTable& jobs, const std::string& user);
 
  private:
   Result<std::vector<console::Quota>> look(const QuotaId& from, std::optional<QuotaKind> kind, size_t most);
@@ -39,7 +43,8 @@ class QuotaAdministration {
   std::string path_of(const QuotaTree& tree);
   console::QuotaSettings settings() const;
   Result<> begin();
-  Result<> set(const QuotaId& id, const QuotaLimits& limits);
+  Result<> set(const QuotaId& id, const std::optional<QuotaLimits>& limits);
+  Result<> set_default(QuotaKind kind, const std::optional<console::QuotaLimits>& limits);
   Result<InodeId> future_root(const std::string& path);
   Result<QuotaTree> make_tree(const std::string& path, InodeId directory);
   // When all that was committed is durable.
@@ -50,6 +55,7 @@ class QuotaAdministration {
   Namespace& names_;
   QuotaCounter counter_;
   QuotaTreeWalk walk_;
+  QuotaRecounter recounter_;
   Lifetime lifetime_;
 };
 

@@ -54,7 +54,8 @@ class QuotaCommands : public ::testing::Test {
       response.set_content(settings.dump(), "application/json");
     });
     const auto remember = [this](const httplib::Request& request, httplib::Response& response) {
-      bodies.push_back({request.method + " " + request.path, json::parse(request.body)});
+      const json body = request.body.empty() ? json() : json::parse(request.body);
+      bodies.push_back({request.method + " " + request.path, body});
       json answer = request.method == "POST" ? quota("tree", 4, "/new") : all[0];
       if (request.path == "/api/v1/quota-settings") answer = settings;
       response.set_content(answer.dump(), "application/json");
@@ -205,6 +206,40 @@ TEST_F(QuotaCommands, RemovingIsSure) {
   EXPECT_THAT(bodies, testing::ElementsAre(Sent{"DELETE /api/v1/quotas/user/alice", json()},
                                            Sent{"DELETE /api/v1/quotas/tree/3", json()}));
   EXPECT_EQ(run({"quota", "remove", "--tree", "/none", "--yes"}), 5);
+}
+
+TEST_F(QuotaCommands, EverybodysLimitsAreSettings) {
+  const json none = {
+      {"space_soft_bytes", 0}, {"space_hard_bytes", 0}, {"inodes_soft", 0}, {"inodes_hard", 0}};
+  settings["user_default"] = none;
+  settings["user_default"]["space_hard_bytes"] = 1 << 30;
+  settings["group_default"] = none;
+  EXPECT_EQ(run({"quota", "set", "--default-user", "--space-hard", "1G"}), 0) << err;
+  EXPECT_THAT(out, HasSubstr("every user without limits of its own: space soft none, hard 1.0 GiB"));
+  EXPECT_EQ(run({"quota", "remove", "--default-group", "--yes"}), 0) << err;
+  EXPECT_THAT(bodies, testing::ElementsAre(Sent{"PATCH /api/v1/quota-settings",
+                                                {{"user_default", {{"space_hard_bytes", 1 << 30}}}}},
+                                           Sent{"PATCH /api/v1/quota-settings", {{"group_default", none}}}));
+  EXPECT_EQ(run({"quota", "show", "--default-user"}), 0) << err;
+  EXPECT_THAT(out, HasSubstr("1.0 GiB"));
+  EXPECT_EQ(run({"quota", "list"}), 0);
+  EXPECT_THAT(out, testing::ContainsRegex("user   \\(default\\) .* 1.0 GiB"));
+  EXPECT_EQ(run({"quota", "list", "--group"}), 0);
+  EXPECT_THAT(out, Not(HasSubstr("(default)")));
+  EXPECT_EQ(run({"quota", "set", "--default-user"}), 2);
+  EXPECT_EQ(run({"quota", "set", "--default-user", "--user", "alice", "--space-hard", "1G"}), 2);
+}
+
+TEST_F(QuotaCommands, ARecountIsAJob) {
+  EXPECT_EQ(run({"quota", "recount", "--background"}), 0) << err;
+  EXPECT_THAT(bodies, testing::ElementsAre(Sent{"POST /api/v1/quota-recount", json()}));
+}
+
+TEST_F(QuotaCommands, WhatIsInNoMountHasNoQuotaOfMine) {
+  EXPECT_EQ(run({"quota", "mine", "/proc"}), 5);
+  EXPECT_THAT(err, HasSubstr("/proc is not in a pnfsrdma mount"));
+  EXPECT_EQ(run({"quota", "mine", "/none/at/all"}), 5);
+  EXPECT_TRUE(server.asked().empty());
 }
 
 TEST_F(QuotaCommands, GraceAndOnAreSettings) {

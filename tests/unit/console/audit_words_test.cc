@@ -73,6 +73,8 @@ TEST(AuditSummary, SaysWhoseLimitsAreOther) {
   const Json tree{{"kind", "tree"}, {"id", 3}, {"name", "/projects"}};
   EXPECT_EQ(audit_summary(entry("deleteQuota", "/api/v1/quotas/tree/3", tree, nullptr)),
             "removed the quota tree /projects");
+  EXPECT_EQ(audit_summary(entry("postQuotaRecount", "/api/v1/quota-recount", nullptr, nullptr)),
+            "had all quotas counted again");
   EXPECT_EQ(audit_summary(entry("postQuotaTree", "/api/v1/quota-trees", nullptr, {{"path", "/projects"}})),
             "made the quota tree /projects");
   const Json off{{"state", "off"}, {"space_grace_seconds", 604800}};

@@ -170,14 +170,22 @@ class FakeAdministration final : public Administration {
     const auto found = all_quotas.find({place.kind, place.id});
     if (found != all_quotas.end()) return done(found->second);
     if (place.kind == QuotaKind::kTree) return done(fail(ENOENT, "there is no such quota tree"));
-    done(Quota{.kind = place.kind, .id = place.id, .path = {}, .limits = {}, .space = {}, .inodes = {}});
+    const QuotaLimits none;
+    Quota quota{.kind = place.kind, .id = place.id, .path = {}, .limits = {}, .space = {}, .inodes = {}};
+    if (place.kind == QuotaKind::kUser && quota_settings.user_default != none) {
+      quota.limits_from = QuotaSource::kDefault;
+      quota.limits = quota_settings.user_default;
+    }
+    done(quota);
   }
-  void limit_quota(const QuotaPlace& place, const QuotaLimits& limits, Done<Quota> done) override {
+  void limit_quota(const QuotaPlace& place, const std::optional<QuotaLimits>& limits,
+                   Done<Quota> done) override {
     if (place.id == kTooMany) return done(fail(EBUSY, "there are too many limits"));
     quota(place, [&](Result<Quota> before) {
       if (!before) return done(before);
       quota_settings.state = QuotaState::kOn;
-      before->limits = limits;
+      before->limits = limits.value_or(QuotaLimits{});
+      before->limits_from = limits ? QuotaSource::kOwn : QuotaSource::kNone;
       all_quotas[{place.kind, place.id}] = *before;
       done(*before);
     });
@@ -211,7 +219,20 @@ class FakeAdministration final : public Administration {
         changes.space_grace_seconds.value_or(quota_settings.space_grace_seconds);
     quota_settings.inode_grace_seconds =
         changes.inode_grace_seconds.value_or(quota_settings.inode_grace_seconds);
+    quota_settings.user_default = changes.user_default.value_or(quota_settings.user_default);
+    quota_settings.group_default = changes.group_default.value_or(quota_settings.group_default);
     done(quota_settings);
+  }
+  Result<Job> recount_quotas(const std::string& user) override {
+    for (const Job& job : all_jobs) {
+      if (job.kind == JobKind::kRecount) return fail(EBUSY, "it is being counted again already");
+    }
+    all_jobs.push_back({.id = all_jobs.size() + 1,
+                        .kind = JobKind::kRecount,
+                        .subject = "quotas",
+                        .state = JobState::kRunning,
+                        .user = user});
+    return all_jobs.back();
   }
   void add_brick(const std::string& address, Done<Brick> done) override {
     if (address == "tcp:192.0.2.1:1") return done(fail(EHOSTUNREACH, "nobody answers there"));

@@ -41,12 +41,14 @@ TEST(InventoryNames, AreThoseOfTheDocument) {
   EXPECT_EQ(words_up_to(QuotaKind::kTree), documented("Quota", "kind"));
   EXPECT_EQ(words_up_to(QuotaStanding::kFull), documented("Quota", "space_state"));
   EXPECT_EQ(words_up_to(QuotaStanding::kFull), documented("Quota", "inodes_state"));
+  EXPECT_EQ(words_up_to(QuotaSource::kDefault), documented("Quota", "limits_from"));
   EXPECT_EQ(words_up_to(QuotaState::kOn), documented("QuotaSettings", "state"));
   EXPECT_EQ(words_up_to(HealthStatus::kFailed), documented("HealthCheck", "status"));
   EXPECT_EQ(words_up_to(JobState::kCancelled), documented("Job", "state"));
   EXPECT_EQ(words_up_to(SettingSource::kStore), documented("Setting", "source"));
   const Words job_kinds = documented("Job", "kind");
-  for (const std::string& kind : words_up_to(JobKind::kCheck)) EXPECT_TRUE(job_kinds.contains(kind)) << kind;
+  for (const std::string& kind : words_up_to(JobKind::kRecount))
+    EXPECT_TRUE(job_kinds.contains(kind)) << kind;
 }
 
 TEST(InventoryNames, AreReadBack) {

@@ -16,6 +16,7 @@ class QuotaResource : public ::testing::Test {
     world.administration.all_quotas[{kind, id}] = {.kind = kind,
                                                    .id = id,
                                                    .path = kind == QuotaKind::kTree ? "/tree" : "",
+                                                   .limits_from = QuotaSource::kOwn,
                                                    .limits = limits,
                                                    .space = space,
                                                    .inodes = inodes};
@@ -59,6 +60,34 @@ TEST_F(QuotaResource, NoLimitsThatAreSetOrRemovedBeginNothing) {
   EXPECT_EQ(world.administration.quota_settings.state, QuotaState::kOff);
   EXPECT_EQ(patch(kUser, {{"space_hard_bytes", 4096}}).status, 200);
   EXPECT_EQ(world.administration.quota_settings.state, QuotaState::kOn);
+}
+
+TEST_F(QuotaResource, EverybodysLimitsAreASetting) {
+  const std::string settings = "/api/v1/quota-settings";
+  const Json member = {{"space_soft_bytes", 1}, {"space_hard_bytes", 2}};
+  EXPECT_EQ(patch(settings, {{"user_default", member}}).status, 200);
+  EXPECT_EQ(get(settings)["user_default"]["space_hard_bytes"], 2);
+  EXPECT_EQ(get(settings)["group_default"]["space_hard_bytes"], 0);
+  EXPECT_EQ(get(kUser)["limits_from"], "default");
+  EXPECT_EQ(get(kUser)["space_hard_bytes"], 2);
+  EXPECT_EQ(world.send("DELETE", kUser).status, 404) << "it has none of its own";
+  const auto wrong = patch(settings, {{"user_default", {{"space_soft_bytes", 3}}}});
+  EXPECT_EQ(wrong.status, 422);
+  EXPECT_EQ(ApiWorld::json_of(wrong)["errors"][0]["pointer"], "/user_default/space_soft_bytes");
+  EXPECT_EQ(patch(settings, {{"user_default", Json::object()}}).status, 422);
+  EXPECT_EQ(patch(settings, {{"user_default", {{"space_hard", 1}}}}).status, 422);
+  EXPECT_EQ(get(settings)["user_default"]["space_soft_bytes"], 1);
+  // The same ones, but his own.
+  EXPECT_EQ(patch(kUser, member).status, 200);
+  EXPECT_EQ(get(kUser)["limits_from"], "own");
+  EXPECT_EQ(world.send("DELETE", kUser).status, 204);
+}
+
+TEST_F(QuotaResource, ASettingThatWasNotSeenIsNotOverwritten) {
+  const std::string settings = "/api/v1/quota-settings";
+  const std::string etag = ApiWorld::header_of(world.send("GET", settings), "ETag");
+  EXPECT_EQ(patch(settings, {{"group_default", {{"inodes_hard", 7}}}}, etag).status, 200);
+  EXPECT_EQ(patch(settings, {{"group_default", {{"inodes_hard", 8}}}}, etag).status, 412);
 }
 
 TEST_F(QuotaResource, AChangeIsOfWhatWasSeen) {

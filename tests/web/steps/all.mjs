@@ -8,7 +8,7 @@ import { chartMoves, historyIsShown, mountAndWork } from "./overview.mjs";
 import { layoutAppears, revokeIdle, revokeUnderLoad, walkByKeyboard } from "./exposure.mjs";
 import { expelClient, seeClient } from "./clients.mjs";
 import { eventsArrive } from "./events.mjs";
-import { editLimits, removeLimits, setLimits } from "./quotas.mjs";
+import { editLimits, everybodysLimits, removeLimits, setLimits } from "./quotas.mjs";
 import { pinSnapshot, removeSnapshot, scheduleSnapshots, takeSnapshot } from "./snapshots.mjs";
 import { auditTells, changeLogLevel, makeToken, makeViewer } from "./settings.mjs";
 import { logOut, viewerIsRefused } from "./roles.mjs";
@@ -28,6 +28,7 @@ export const steps = [
   ["the first limits switch quotas on", setLimits],
   ["who is above a soft limit is marked", editLimits],
   ["limits are removed, the name typed", removeLimits],
+  ["each user gets limits, and all is counted again", everybodysLimits],
   ["a snapshot is taken", takeSnapshot],
   ["a pinned snapshot is not offered for removal", pinSnapshot],
   ["the schedule is changed and takes one", scheduleSnapshots],

@@ -31,6 +31,19 @@ export async function editLimits({ page, output }) {
   await lookAt(page, "quotas", output);
 }
 
+export async function everybodysLimits({ page, output }) {
+  await page.getByRole("button", { name: "Each user…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Inodes, hard").fill("50K");
+  await lookAt(page, "default-limits", output);
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.getByText("inodes hard 50K").waitFor();
+  await page.getByRole("button", { name: "Count again…" }).click();
+  await dialog.getByRole("button", { name: "Count again" }).click();
+  await dialog.waitFor({ state: "detached" });
+}
+
 export async function removeLimits({ page }) {
   await page.getByRole("button", { name: "Remove user root" }).click();
   const dialog = page.getByRole("dialog");

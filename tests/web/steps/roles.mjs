@@ -16,7 +16,7 @@ export async function logOut({ page, output }) {
 }
 
 const CHANGES =
-  /^(Add a device|Check|Format…|Remove…|New export|New snapshot|Change schedule|Pin|New limits|New quota tree|Switch on|Grace|Edit|Revoke|Expel|New user)/;
+  /^(Add a device|Check|Format…|Remove…|New export|New snapshot|Change schedule|Pin|New limits|New quota tree|Switch on|Grace|Each|Count again|Edit|Revoke|Expel|New user)/;
 
 export async function viewerIsRefused({ page, cluster, output }) {
   await page.goto("/");

@@ -75,6 +75,70 @@ TEST_F(QuotaAdministration, TheFirstLimitSwitchesThemOn) {
   EXPECT_EQ(page().settings.counted_share, 1);
 }
 
+TEST_F(QuotaAdministration, EverybodysLimitsAreThoseOfWhoHasNone) {
+  make("a", 7);
+  make("b", 8);
+  const console::QuotaLimits two{.space = {}, .inodes = {.soft = 0, .hard = 2}};
+  const auto changed = answer<console::QuotaSettings>(
+      [&](auto done) { administrator().change_quotas({.user_default = two}, done); });
+  ASSERT_TRUE(changed) << changed.error().to_string();
+  EXPECT_EQ(changed->user_default, two);
+  EXPECT_NE(changed->state, console::QuotaState::kOff) << "the first limit";
+  wait_until_counted();
+  EXPECT_EQ(one(QuotaKind::kUser, 7)->limits_from, console::QuotaSource::kDefault);
+  EXPECT_EQ(one(QuotaKind::kUser, 7)->limits, two);
+  EXPECT_EQ(one(QuotaKind::kUser, 0)->limits_from, console::QuotaSource::kNone) << "root";
+  ASSERT_TRUE(limit(QuotaKind::kUser, 8, {}));
+  EXPECT_EQ(one(QuotaKind::kUser, 8)->limits_from, console::QuotaSource::kOwn);
+  EXPECT_EQ(one(QuotaKind::kUser, 8)->limits, console::QuotaLimits{});
+  const auto own = answer<console::Quota>(
+      [&](auto done) { administrator().limit_quota({QuotaKind::kUser, 8}, std::nullopt, done); });
+  EXPECT_EQ(own->limits_from, console::QuotaSource::kDefault);
+  const auto wrong = answer<console::QuotaSettings>([&](auto done) {
+    administrator().change_quotas(
+        {.space_grace_seconds = 5, .group_default = console::QuotaLimits{.space = {3, 2}, .inodes = {}}},
+        done);
+  });
+  EXPECT_EQ(wrong.error().number(), EINVAL);
+  EXPECT_NE(page().settings.space_grace_seconds, 5U) << "nothing has changed";
+}
+
+TEST_F(QuotaAdministration, ARecountMendsWhatIsWrong) {
+  EXPECT_EQ(administrator().recount_quotas("root").error().number(), EBUSY) << "they are off";
+  for (size_t i = 0; i < 3 * QuotaRecounter::kInodesPerTurn; ++i)
+    make("file" + std::to_string(i), static_cast<uint32_t>(i));
+  ASSERT_TRUE(limit(QuotaKind::kUser, 7, {.space = {}, .inodes = {.soft = 0, .hard = 50}}));
+  wait_until_counted();
+  const auto wrong = [&](uint64_t user) {
+    const Quotas::Wrong one{.id = {mds::QuotaKind::kUser, user}, .on_record = {}, .counted = {.inodes = 99}};
+    ASSERT_TRUE(names().quotas().mend({one}, {}));
+  };
+  wrong(7);
+  wrong(4000);
+  const auto ended = [&](uint64_t id) {
+    const auto jobs = administrator().jobs();
+    const auto job = std::ranges::find(jobs, id, &console::Job::id);
+    return job->state == console::JobState::kRunning ? std::optional<console::Job>() : *job;
+  };
+  const auto job = administrator().recount_quotas("root");
+  ASSERT_TRUE(job);
+  EXPECT_EQ(administrator().recount_quotas("root").error().number(), EBUSY);
+  for (int i = 0; i < 1000 && !ended(job->id); ++i) settle();
+  EXPECT_EQ(ended(job->id)->message, "2 counts were wrong: mended");
+  EXPECT_EQ(one(QuotaKind::kUser, 7)->inodes.used, 1U);
+  EXPECT_EQ(one(QuotaKind::kUser, 4000)->inodes.used, 0U);
+  // One that is cancelled changes nothing, and another one can begin.
+  wrong(7);
+  const auto second = administrator().recount_quotas("root");
+  ASSERT_TRUE(administrator().cancel_job(second->id));
+  for (int i = 0; i < 1000 && !ended(second->id); ++i) settle();
+  EXPECT_EQ(ended(second->id)->state, console::JobState::kCancelled);
+  EXPECT_EQ(one(QuotaKind::kUser, 7)->inodes.used, 99U);
+  const auto third = administrator().recount_quotas("root");
+  for (int i = 0; i < 1000 && !ended(third->id); ++i) settle();
+  EXPECT_EQ(ended(third->id)->message, "1 counts were wrong: mended");
+}
+
 TEST_F(QuotaAdministration, CountingIsSeenOnItsWay) {
   for (size_t i = 0; i < 4 * QuotaCounter::kInodesPerTurn; ++i) make("file" + std::to_string(i));
   std::optional<console::QuotaSettings> got;

@@ -51,7 +51,7 @@ export function QuotaTable({ kind, changes, empty, onEdit, onRemove }: Props) {
 }
 
 function removable(row: Quota): boolean {
-  return row.kind === "tree" || row.space_soft_bytes + row.space_hard_bytes + row.inodes_soft + row.inodes_hard > 0;
+  return row.kind === "tree" || row.limits_from === "own";
 }
 
 function QuotaState({ quota }: { quota: Quota }) {
@@ -60,6 +60,7 @@ function QuotaState({ quota }: { quota: Quota }) {
   return (
     <>
       <Badge tone={tone} title={title}>{word}</Badge>
+      {quota.limits_from === "default" && <> <span class="muted">limits of each {quota.kind}</span></>}
       {word === "over soft limit" && ends !== null && <> <span class="muted">grace ends <Time at={ends} /></span></>}
     </>
   );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Quota, QuotaPatch } from "../../api/generated";
+import type { Quota, QuotaLimits, QuotaPatch } from "../../api/generated";
 import type { Tone } from "../../parts/badge";
 
 // Limits as the form holds them: sizes and numbers as people type them; empty: none.
@@ -53,7 +53,7 @@ export function limitText(name: LimitName, limit: number): string {
   return `${value}${power > 0 ? units[power - 1] : ""}`;
 }
 
-export function textsOf(quota: Quota): LimitTexts {
+export function textsOf(quota: QuotaLimits): LimitTexts {
   return Object.fromEntries(NAMES.map((name) => [name, limitText(name, quota[name])])) as unknown as LimitTexts;
 }
 
@@ -82,6 +82,13 @@ export function changesOf(before: LimitTexts, texts: LimitTexts): QuotaPatch {
     if (value !== undefined && value !== valueOf(name, before[name])) changes[name] = value;
   }
   return changes;
+}
+
+// "space hard 10G, inodes soft 50K", "none".
+export function limitsText(limits: QuotaLimits): string {
+  const texts = textsOf(limits);
+  const words = { space_soft_bytes: "space soft", space_hard_bytes: "space hard", inodes_soft: "inodes soft", inodes_hard: "inodes hard" };
+  return NAMES.filter((name) => limits[name] > 0).map((name) => `${words[name]} ${texts[name]}`).join(", ") || "none";
 }
 
 export function quotaName(quota: Quota): string {

@@ -13,7 +13,7 @@ import { useMay } from "../../session";
 import { EditLimits } from "./edit_limits";
 import { NewLimits } from "./new_limits";
 import { NewTree } from "./new_tree";
-import { EditGrace, SettingFacts, SwitchOn } from "./quota_settings";
+import { EditDefaults, EditGrace, Recount, SettingFacts, SwitchOn } from "./quota_settings";
 import { QuotaTable } from "./quota_table";
 import { RemoveQuota } from "./remove_quota";
 
@@ -23,7 +23,7 @@ const KINDS = [
 ] as const;
 type Choice = (typeof KINDS)[number]["value"];
 
-type Open = { what: "limits" | "tree" | "on" } | { what: "grace"; settings: QuotaSettings } | { what: "edit" | "remove"; of: Quota } | null;
+type Open = { what: "limits" | "tree" | "on" | "recount" } | { what: "grace" | "user" | "group"; settings: QuotaSettings } | { what: "edit" | "remove"; of: Quota } | null;
 
 export function Quotas() {
   const settings = usePoll("quota settings", (signal) => call("GET /quota-settings", { signal }), SETTINGS_MS);
@@ -37,6 +37,7 @@ export function Quotas() {
     setChanges((old) => old + 1);
     settings.refresh();
   };
+  const ofSettings = (what: "grace" | "user" | "group") => settings.value && setOpen({ what, settings: settings.value });
   const create = may("PATCH /quotas/{kind}/{who}") && (
     <>
       <button type="button" class="button" onClick={() => setOpen({ what: "tree" })}>New quota tree</button>{" "}
@@ -50,7 +51,11 @@ export function Quotas() {
         <div class="actions">
           {settings.value.state === "off" &&
             <button type="button" class="button" onClick={() => setOpen({ what: "on" })}>Switch on…</button>}
-          <button type="button" class="button" onClick={() => settings.value && setOpen({ what: "grace", settings: settings.value })}>Grace periods…</button>
+          <button type="button" class="button" onClick={() => ofSettings("grace")}>Grace periods…</button>
+          <button type="button" class="button" onClick={() => ofSettings("user")}>Each user…</button>
+          <button type="button" class="button" onClick={() => ofSettings("group")}>Each group…</button>
+          {settings.value.state === "on" &&
+            <button type="button" class="button" onClick={() => setOpen({ what: "recount" })}>Count again…</button>}
         </div>
       )}>
         <Loaded from={settings}>{(value) => <SettingFacts settings={value} />}</Loaded>
@@ -68,6 +73,9 @@ export function Quotas() {
       {open?.what === "tree" && <NewTree onClose={close} />}
       {open?.what === "on" && <SwitchOn onClose={close} />}
       {open?.what === "grace" && <EditGrace settings={open.settings} onClose={close} />}
+      {(open?.what === "user" || open?.what === "group") &&
+        <EditDefaults kind={open.what} settings={open.settings} onClose={close} />}
+      {open?.what === "recount" && <Recount onClose={close} />}
       {open?.what === "edit" && <EditLimits of={open.of} onClose={close} />}
       {open?.what === "remove" && <RemoveQuota of={open.of} onClose={close} />}
     </>
