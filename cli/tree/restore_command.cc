@@ -95,6 +95,9 @@ Outcome<Restored> restore(const Plan& plan, const RestoreOptions& options, Outpu
   TRY_ASSIGN(const Tree source, open_tree(plan.is_tree ? plan.source : plan.source.substr(0, source_name)));
   TRY_ASSIGN(const Tree target,
              open_tree(plan.is_tree ? plan.target : plan.target.substr(0, std::max(target_name, size_t{1}))));
+  // Somebody may have put another one in the place of what was looked at.
+  if (target.root().device != source.root().device || target.root().snapshot != 0)
+    return refuse(kTrouble, plan.target + " was replaced meanwhile");
   PathsSeen progress(output);
   Restorer restorer(source, target, {.remove_new = options.remove_new, .content = options.content},
                     interrupted, [&progress](const std::string& path) { progress.saw(path); });

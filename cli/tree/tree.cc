@@ -62,7 +62,7 @@ std::string Entry::path() const {
 }
 
 Result<Tree> Tree::open(const std::string& path) {
-  FileDescriptor root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  FileDescriptor root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!root) return fail(errno, path);
   TRY_ASSIGN(const Status status, look(root.get(), ".", false));
   Tree tree(std::move(root), is_on_our_mount(path, status.device));

@@ -56,7 +56,7 @@ struct Entry {
 // do to it meanwhile. Each call's errors are those of open(2) and stat(2).
 class Tree {
  public:
-  // The path itself may lead through links.
+  // The path may lead through links, but not at its end.
   static Result<Tree> open(const std::string& path);
 
   const Status& root() const { return root_status_; }
