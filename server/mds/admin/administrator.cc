@@ -41,8 +41,8 @@ Administrator::Administrator(const Parts& parts)
                    const auto client = parts_.clients.find(id);
                    return client ? client_name(*client) : fmt::format("{:016x}", id);
                  }),
-      quotas_(parts.loop, parts.clock, parts.names),
       scheduler_(parts.loop, parts.clock, scheduled_works()),
+      quotas_(parts.loop, parts.clock, parts.names),
       jobs_(parts.clock) {
   // Bricks and clients come back first.
   scheduler_.set(settings_.snapshot_schedule(), kScheduleAfterStart);
