@@ -115,6 +115,7 @@ bool may_miss(Operation operation) {
     case Operation::kDeallocate:
     case Operation::kGetAttributes:
     case Operation::kGetXattr:
+    case Operation::kIoAdvise:
     case Operation::kLayoutCommit:
     case Operation::kLayoutGet:
     case Operation::kLayoutReturn:

@@ -2,7 +2,7 @@
 #include "server/mds/ops/data_operations.h"
 #include "server/mds/ops/handlers.h"
 
-// The operations that the layout module implements.
+// The operations that the layout module implements, and the hint that asks nothing of it.
 namespace pnfsrdma::mds {
 
 nfs4::ReadResponse handle(CompoundContext& context, const nfs4::ReadArguments& arguments) {
@@ -46,6 +46,14 @@ nfs4::LayoutReturnResponse handle(CompoundContext& context, const nfs4::LayoutRe
 }
 nfs4::LayoutErrorResponse handle(CompoundContext& context, const nfs4::LayoutErrorArguments& arguments) {
   return context.services.data.layout_error(context, arguments);
+}
+
+// RFC 7862, 15.5. All memory is as near as any other: no hint changes what the server does, and it says so.
+nfs4::IoAdviseResponse handle(CompoundContext& context, const nfs4::IoAdviseArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  if (arguments.count > UINT64_MAX - arguments.offset) return nfs4::Status::kInval;
+  TRY(context.io_access(arguments.stateid, *inode, /*write=*/false));
+  return nfs4::IoAdviseResult{};
 }
 
 }  // namespace pnfsrdma::mds

@@ -47,6 +47,22 @@ TEST_F(LayoutOperations, ThatABrickWhichIsAwayIsNotReachedIsNoNews) {
   EXPECT_TRUE(module.paths().current(host.clock.now()).empty());
 }
 
+// --- IO_ADVISE (RFC 7862, 15.5) ---
+
+TEST_F(LayoutOperations, NoHintIsHonouredAndNoneIsWrong) {
+  nfs4::IoAdviseArguments hint{.stateid = file.stateid, .offset = 0, .count = 4096, .hints = {}};
+  hint.hints.set(nfs4::IoAdvice::kWillNeed);
+  const auto advise = [&] { return on<nfs4::IoAdviseResponse>(client, file.handle, hint); };
+  EXPECT_EQ(advise().status, Status::kOk);
+  EXPECT_TRUE(advise().result.hints.none());
+  hint.offset = 1;
+  hint.count = UINT64_MAX;
+  EXPECT_EQ(advise().status, Status::kInval);
+  hint.offset = 0;
+  hint.stateid.other[11] ^= std::byte{1};
+  EXPECT_EQ(advise().status, Status::kBadStateid);
+}
+
 // --- LAYOUTGET (RFC 8881, 18.43) ---
 
 TEST_F(LayoutOperations, LayoutGetWantsOurTypeAndAMode) {
