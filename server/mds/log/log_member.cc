@@ -71,7 +71,7 @@ Result<bool> LogMember::lead(KeyValueStore& store, const std::function<bool()>& 
     TRY_ASSIGN(const std::optional<size_t> came, follow(follower));
     TRY(say_position(store, follower.position().applied));
     more = came.value_or(0) > 0;
-    if (came && !more && watch_.may_take(options_.clock.now())) try_take();
+    if (lead_ == 0 && came && !more && watch_.may_take(options_.clock.now())) try_take();
   }
   TRY(follow_to_end(follower));
   follower.drop_parts();
@@ -174,10 +174,9 @@ Result<std::optional<size_t>> LogMember::follow(Follower& follower) {
   if (!rows) return std::nullopt;
   TRY(follower.take(*rows));
   if (rows->empty() && trimmed_ >= follower.next()) return std::unexpected(follower.missing());
-  if (tried_ && keys->seen.claim == claim_) {
-    taken(keys->seen.leader, *tried_);
-  } else if (lead_ == 0) {
-    tried_.reset();
+  if (lead_ == 0) {
+    const auto tried = std::exchange(tried_, std::nullopt);
+    if (tried && keys->seen.claim == claim_) taken(keys->seen.leader, *tried);
   }
   return rows->size();
 }
