@@ -162,6 +162,26 @@ class Takeover(unittest.TestCase):
                                  capture_output=True, text=True, check=False)
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
 
+    def snapshots(self, socket, *arguments):
+        return subprocess.run([str(self.cluster.bin / "pnfsrdma"), "--socket", str(self.cluster.home / socket), "snapshot",
+                               *arguments], capture_output=True, text=True, timeout=60, check=True).stdout
+
+    def test_snapshots_are_there_on_the_standby_too(self):
+        mount = self.cluster.mount()
+        (mount / "file").write_text("before")
+        for name in ("first", "second"):
+            self.snapshots("console.sock", "create", name)
+        (mount / "file").write_text("behind")
+        self.snapshots("console.sock", "remove", "second", "--yes")
+        self.cluster.kill("mds")
+        self.cluster.move_address("mds2")
+        self.cluster.wait_for("mds2", "ready", seconds=TAKEOVER_SECONDS)
+        self.assertEqual((mount / "file").read_text(), "behind")
+        self.assertEqual((mount / ".snapshots" / "first" / "file").read_text(), "before")
+        self.assertNotIn("second", self.snapshots("console2.sock", "list"))
+        self.snapshots("console2.sock", "create", "third")
+        mount.unmount()
+
     def test_a_stopped_mds_that_goes_on_acknowledges_nothing(self):
         stale = Cluster.mount(self.cluster, name="stale", proto="tcp", port=self.cluster.ports["mds"])
         (stale / "before").touch()

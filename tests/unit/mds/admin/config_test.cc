@@ -48,6 +48,34 @@ TEST(Config, KnowsWhatTheFileHasSaid) {
   EXPECT_EQ(config->console.socket, "/run/pnfsrdma/console.sock");
 }
 
+TEST(Config, AMetadataLogIsReadBackTheSame) {
+  EXPECT_TRUE(parse_config("{}")->metadata_log.endpoints.empty());
+  const auto config = parse_config(
+      R"({"metadata_log": {"endpoints": ["https://a:2379", "http://[::1]:2379"], "prefix": "/p/q", "name": "a",
+                           "ca_file": "ca", "certificate": "c", "key": "k"}})");
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->metadata_log.endpoints.size(), 2U);
+  const auto again = parse_config(to_json(*config));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(to_json(*again), to_json(*config));
+  EXPECT_EQ(again->metadata_log.key, "k");
+}
+
+TEST(Config, WhatIsWrongInAMetadataLogIsNamed) {
+  const auto wrong = [](const std::string& member) {
+    return error_of("{\"metadata_log\": {" + member + "}}");
+  };
+  for (const char* endpoint : {"a:2379", "ftp://a:1", "http://", "http://a:1/", "http://a b"})
+    EXPECT_NE(wrong(R"("endpoints": [")" + std::string(endpoint) + R"("])").find("endpoints"),
+              std::string::npos)
+        << endpoint;
+  EXPECT_NE(wrong(R"("prefix": "p")").find("prefix"), std::string::npos);
+  EXPECT_NE(wrong(R"("prefix": "/")").find("prefix"), std::string::npos);
+  EXPECT_NE(wrong(R"("name": "a/b")").find("name"), std::string::npos);
+  EXPECT_NE(wrong(R"("certificate": "c")").find("certificate"), std::string::npos);
+  EXPECT_NE(wrong(R"("window": 1)").find("window"), std::string::npos);
+}
+
 TEST(Config, WhatIsWrongIsNamed) {
   EXPECT_NE(error_of("{"), "");
   EXPECT_NE(error_of("[]"), "");
