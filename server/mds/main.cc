@@ -43,6 +43,8 @@ namespace pnfsrdma::mds {
 namespace {
 
 // Another server serves, or may: started again, this one waits for its turn.
+// As TimeoutStartSec= of the unit: all extents are read.
+constexpr Milliseconds kLongestOpening = std::chrono::minutes(10);
 constexpr int kExitFenced = 3;
 
 struct CommandLine {
@@ -182,8 +184,10 @@ Result<> serve(const Config& config, const std::string& config_path) {
   ServiceManager manager(loop);
   Compounds* serving = nullptr;
   const auto end = [&](Error why) {
+    // Whoever waits for a server that has lost the lead is answered by the next one: what he asked for may be in the
+    // log.
+    if (serving != nullptr && why.number() != ESTALE) serving->refuse_all();
     if (outcome) outcome = std::unexpected(std::move(why));
-    if (serving != nullptr) serving->refuse_all();
     loop.stop();
   };
   BootClock lead_clock;
@@ -208,6 +212,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
     TRY_ASSIGN(const bool leads, follow_until_leading(loop, *log, *store, signals, [&] { return !outcome; }));
     TRY(outcome);
     if (!leads) return store->close();
+    manager.busy(kLongestOpening);
     store = log->open(std::move(store), [&](const Error& lost) {
       log_error("mds", "lead-lost error=\"{}\" what=\"stopping: another server may serve\"",
                 lost.to_string());
@@ -333,10 +338,11 @@ Result<> serve(const Config& config, const std::string& config_path) {
   // By TCP last: whoever waits for the server asks there, and then mounts by either.
   TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, service, destruction));
   TRY_ASSIGN(auto listeners, listen(loop, config, service));
-  if (!log) manager.ready();
+  manager.ready();
   log_info("mds", "ready start={} same_boot={} version={}", boot.boot_count, boot.same_host_boot, version());
   loop.run();
 
+  if (log) log->loop_ends();
   manager.stopping();
   log_info("mds", "stopping");
   console.reset();
@@ -370,7 +376,8 @@ int run(const CommandLine& line) {
   const auto served = serve(*config, line.config);
   if (served) return 0;
   complain(served.error());
-  return served.error().number() == ESTALE ? kExitFenced : 1;
+  const bool follows = !config->metadata_log.endpoints.empty();
+  return follows && served.error().number() == ESTALE ? kExitFenced : 1;
 }
 
 }  // namespace

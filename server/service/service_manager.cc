@@ -4,6 +4,7 @@
 #include <systemd/sd-daemon.h>
 
 #include <algorithm>
+#include <string>
 
 namespace pnfsrdma {
 
@@ -12,11 +13,22 @@ ServiceManager::~ServiceManager() {
 }
 
 void ServiceManager::ready() {
+  if (period_ > Milliseconds(0)) {
+    set_patience(patience_);
+    return;
+  }
   sd_notify(0, "READY=1");
-  uint64_t microseconds = 0;
-  if (sd_watchdog_enabled(0, &microseconds) <= 0) return;
-  period_ = std::max(Milliseconds(microseconds / 2000), Milliseconds(1));
+  if (sd_watchdog_enabled(0, &patience_) <= 0) return;
+  period_ = std::max(Milliseconds(patience_ / 2000), Milliseconds(1));
   ping();
+}
+
+void ServiceManager::busy(Milliseconds longest) {
+  if (period_ > Milliseconds(0)) set_patience(static_cast<uint64_t>(longest.count()) * 1000);
+}
+
+void ServiceManager::set_patience(uint64_t microseconds) {
+  sd_notify(0, ("WATCHDOG_USEC=" + std::to_string(microseconds) + "\nWATCHDOG=1").c_str());
 }
 
 void ServiceManager::stopping() {

@@ -16,13 +16,18 @@ class ServiceManager {
 
   // Clients are served from now on. Begins to ping the watchdog out of the loop, twice as often as it wants.
   void ready();
+  // Behind ready(), before work that keeps the loop: the watchdog waits for so long from now on, until ready()
+  // is called again.
+  void busy(Milliseconds longest);
   void stopping();
 
  private:
   void ping();
+  static void set_patience(uint64_t microseconds);
 
   EventLoop& loop_;
   Milliseconds period_{0};  // of pings; 0: nobody waits for them
+  uint64_t patience_ = 0;   // of the watchdog, microseconds
   EventLoop::TimerId timer_ = 0;
 };
 

@@ -95,6 +95,7 @@ Result<EtcdClient::Body> EtcdClient::call(const std::string& path, const std::st
   if (!connection_) connection_ = std::make_unique<Connection>(options_, endpoint);
   const httplib::Result answer = connection_->client.Post(path, request, "application/json");
   std::string problem;
+  int number = EIO;
   if (!answer) {
     problem = httplib::to_string(answer.error());
   } else {
@@ -102,10 +103,12 @@ Result<EtcdClient::Body> EtcdClient::call(const std::string& path, const std::st
     if (answer->status == 200 && body.json.is_object()) return body;
     const std::string said = body.json.is_object() ? text_of(body.json, "error") : std::string();
     problem = "HTTP status " + std::to_string(answer->status) + (said.empty() ? "" : ": " + said);
+    if (answer->status == 400) number = EPROTO;
+    if (said.find("database space exceeded") != std::string::npos) number = ENOSPC;
   }
   connection_.reset();
   ++endpoint_;
-  return fail(EIO, "etcd at " + endpoint + ": " + problem);
+  return fail(number, "etcd at " + endpoint + ": " + problem);
 }
 
 Result<KeyOutcome> EtcdClient::commit(const KeyTransaction& transaction) {

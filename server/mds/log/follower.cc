@@ -5,17 +5,33 @@
 #include <optional>
 #include <utility>
 
+#include "server/mds/meta/format_version.h"
+#include "server/mds/meta/keys.h"
+
 namespace pnfsrdma::mds {
 namespace {
 
 constexpr Milliseconds kStoreTurn{10};
 
+// A store that has become one of a newer program's is not for this one to serve.
+Result<> check_format_of(const Batch& batch) {
+  Result<> known;
+  batch.for_each(
+      [&](std::string_view key, std::string_view value) {
+        if (known && key == meta_key("format")) known = check_format_row(value);
+      },
+      [](std::string_view) {});
+  return known;
+}
+
 }  // namespace
 
-Follower::Follower(EventLoop& loop, KeyValueStore& store, LogKeys keys, StorePosition position)
+Follower::Follower(EventLoop& loop, KeyValueStore& store, LogKeys keys, StorePosition position,
+                   std::function<bool()> stopping)
     : loop_(loop),
       store_(store),
       keys_(std::move(keys)),
+      stopping_(std::move(stopping)),
       position_(std::move(position)),
       taken_(position_.applied) {}
 
@@ -39,9 +55,12 @@ Error Follower::missing() const {
 
 Result<> Follower::apply(std::vector<LogRecord> records, LogPosition position) {
   Batch batch;
+  bool makes_room = true;
   for (LogRecord& record : records) {
     switch (record.kind) {
       case LogRecordKind::kBatch:
+        TRY(check_format_of(record.batch));
+        makes_room = makes_room && record.batch.makes_room();
         batch.append(record.batch);
         break;
       case LogRecordKind::kCheckpoint:
@@ -53,16 +72,17 @@ Result<> Follower::apply(std::vector<LogRecord> records, LogPosition position) {
         break;
     }
   }
+  if (makes_room && !batch.empty()) batch.mark_makes_room();
   return commit(std::move(batch), {position_.identity, position});
 }
 
 Result<> Follower::commit(Batch batch, const StorePosition& position) {
   put_position(batch, position);
-  batch.mark_makes_room();  // nobody is there to whom a full disk could be told
   for (;;) {
     const auto committed = store_.commit(batch, CommitKind::kState);
     if (committed) break;
     if (committed.error().number() != EAGAIN) return std::unexpected(committed.error());
+    if (stopping_()) return fail(ECANCELED, "stopping");
     loop_.run_once(kStoreTurn);
   }
   position_ = position;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "server/mds/log/key_server.h"
@@ -18,10 +19,13 @@ namespace pnfsrdma::mds {
 // a crash anywhere begins again behind what the store has.
 class Follower {
  public:
-  Follower(EventLoop& loop, KeyValueStore& store, LogKeys keys, StorePosition position);
+  // `stopping`: ends waiting for the store.
+  Follower(EventLoop& loop, KeyValueStore& store, LogKeys keys, StorePosition position,
+           std::function<bool()> stopping);
 
   // Values as the key server has them from next() on. ENODATA: one is missing, the log was trimmed: the store has to
-  // begin with a copy. EUCLEAN as of decode_record(). What else the store gives; it was not changed by that value.
+  // begin with a copy. EUCLEAN as of decode_record(). ENOTSUP: a newer program leads, and has begun with what this one
+  // does not know. ECANCELED: stopping. What else the store gives; it was not changed by that value.
   Result<> take(const std::vector<KeyRow>& rows);
   // The first value that was not taken.
   LogPosition next() const { return taken_ + 1; }
@@ -40,6 +44,7 @@ class Follower {
   EventLoop& loop_;
   KeyValueStore& store_;
   const LogKeys keys_;
+  const std::function<bool()> stopping_;
   StorePosition position_;
   LogPosition taken_;
   ValueReader reader_;

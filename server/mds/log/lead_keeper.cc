@@ -12,6 +12,7 @@ namespace {
 
 constexpr Milliseconds kRenewAgain{100};  // after a failure
 constexpr size_t kMembersMax = 64;
+constexpr LogPosition kTrimmedAtOnce = 20'000;
 
 }  // namespace
 
@@ -55,8 +56,20 @@ bool LeadKeeper::wait(Milliseconds longest) {
   return !stopping.wait_until(wake_, steady_now() + longest, [](bool now) { return now; });
 }
 
+bool LeadKeeper::loop_stands(SteadyTime now) const {
+  const SteadyTime turned{SteadyTime::duration(turned_.load())};
+  return turned != SteadyTime() && now - turned > kLeadTime;
+}
+
 bool LeadKeeper::renew() {
   const SteadyTime sent = clock_.now();
+  if (loop_stands(sent)) {
+    term_.end();
+    log_error("mds", "lead-ended error=\"the control loop stands still\" what=\"another server may serve\"");
+    lead_lost_ = true;
+    options_.lost(Error(ESTALE, "the control loop stood still"));
+    return false;
+  }
   const auto outcome =
       server_->commit({.if_all = {{options_.keys.leader(), options_.lead}},
                        .puts = {{options_.keys.renewal(), std::to_string(++renewals_)},
@@ -90,16 +103,16 @@ bool LeadKeeper::renew() {
 }
 
 // What the slowest server has. While there is one only, everything stays: another one may still begin with the log.
+// So it does while one is behind what is there: whoever has begun with a copy shows where that is when it starts.
 Result<LogPosition> LeadKeeper::behind_all() {
   TRY_ASSIGN(const std::vector<KeyRow> members,
              server_->range(options_.keys.members(), options_.keys.members_end(), kMembersMax));
   if (members.size() < 2) return trimmed_;
   LogPosition least = durable_;
   for (const KeyRow& row : members) {
-    const LogPosition has = parse_position(row.value).value_or(0);
-    if (has >= trimmed_) least = std::min(least, has);  // others have lost it already
+    least = std::min(least, parse_position(row.value).value_or(0));
   }
-  return least;
+  return std::max(least, trimmed_);
 }
 
 // Where the window is full, what is in front of it.
@@ -107,6 +120,8 @@ LogPosition LeadKeeper::behind_window(LogPosition least) {
   const Written now = *written_.lock();
   history_.push_back(now);
   LogPosition behind = least;
+  // What earlier leaders wrote was not counted in bytes, and small values cost more than those.
+  if (now.position > kWindowValuesMax) behind = std::max(behind, now.position - kWindowValuesMax);
   while (!history_.empty() && now.bytes - history_.front().bytes > kWindowBytesMax) {
     behind = std::max(behind, history_.front().position);
     history_.pop_front();
@@ -125,7 +140,8 @@ void LeadKeeper::trim() {
   trimmed_at_ = clock_.now();
   const auto least = behind_all();
   if (!least) return;
-  const LogPosition behind = std::max(behind_window(*least), trimmed_);
+  // A part at a time: etcd does nothing else while it erases, and the lead has to be renewed.
+  const LogPosition behind = std::min(std::max(behind_window(*least), trimmed_), trimmed_ + kTrimmedAtOnce);
   if (behind > trimmed_) {
     const auto said = server_->commit({.if_all = {{options_.keys.leader(), options_.lead}},
                                        .puts = {{options_.keys.trimmed(), std::to_string(behind)}},

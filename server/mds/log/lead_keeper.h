@@ -38,9 +38,14 @@ class LeadKeeper {
   void durable(LogPosition position) { durable_ = position; }
   // The log has come so far, and so many bytes were written for it by this server. Any thread.
   void wrote(LogPosition position, uint64_t bytes);
+  // The control loop turns. Once it has been called it must be again and again, until loop_ends(): a loop that stands
+  // still for kLeadTime is not to keep others from the lead. Any thread.
+  void loop_turns() { turned_ = clock_.now().time_since_epoch().count(); }
+  void loop_ends() { turned_ = 0; }
 
   // The log keeps no more for a server that does not follow; then it has to begin with a copy.
-  static constexpr uint64_t kWindowBytesMax = uint64_t{512} << 20;
+  static constexpr uint64_t kWindowBytesMax = uint64_t{512} << 20;  // of this leader's values
+  static constexpr LogPosition kWindowValuesMax = 500'000;
   static constexpr Milliseconds kTrimEvery{5000};
 
  private:
@@ -55,12 +60,14 @@ class LeadKeeper {
   Result<LogPosition> behind_all();
   LogPosition behind_window(LogPosition least);
   bool wait(Milliseconds longest);
+  bool loop_stands(SteadyTime now) const;
 
   const std::unique_ptr<KeyServer> server_;
   const Clock& clock_;
   LeadTerm& term_;
   const Options options_;
   std::atomic<LogPosition> durable_ = 0;
+  std::atomic<SteadyTime::rep> turned_ = 0;  // 0: not yet, or no more
   Guarded<Written> written_;
   // The thread's own.
   std::deque<Written> history_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/log/log_member.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
 
@@ -21,6 +22,7 @@ namespace {
 
 constexpr Milliseconds kPoll{100};
 constexpr Milliseconds kSayEvery{1000};
+constexpr Milliseconds kTellEvery{500};
 constexpr size_t kValuesRead = 16;
 constexpr KeyRevision kNever = -1;
 // Behind the identity's digits: the log began with a store without a row, so another one may begin with the log.
@@ -63,12 +65,14 @@ LogMember::~LogMember() = default;
 Result<bool> LogMember::lead(KeyValueStore& store, const std::function<bool()>& stopping) {
   TRY(join(store, stopping));
   if (stopping()) return false;
-  Follower follower(loop_, store, keys_, position_);
+  Follower follower(loop_, store, keys_, position_, stopping);
   log_info("mds", "standby name={} log={} position={}", options_.name, position_.identity, position_.applied);
   for (bool more = false; lead_ == 0;) {
     loop_.run_once(more ? Milliseconds(0) : kPoll);
     if (stopping()) return false;
-    TRY_ASSIGN(const std::optional<size_t> came, follow(follower));
+    const auto followed = follow(follower);
+    if (stopping()) return false;
+    TRY_ASSIGN(const std::optional<size_t> came, followed);
     TRY(say_position(store, follower.position().applied));
     more = came.value_or(0) > 0;
     if (lead_ == 0 && came && !more && watch_.may_take(options_.clock.now())) try_take();
@@ -99,7 +103,7 @@ Result<bool> LogMember::try_join(KeyValueStore& store) {
   TRY_ASSIGN(const bool from_nothing, never_served(store));
   if (position && position->identity == identity) {
     position_ = *position;
-    return true;
+    return is_of_this_log(position->applied, keys->trimmed);
   }
   if (identity.empty()) {
     if (position && position->applied > 0) {
@@ -131,6 +135,21 @@ Result<bool> LogMember::try_join(KeyValueStore& store) {
   TRY(begin_at(store, {identity, 0}));
   position_ = {identity, 0};
   return true;
+}
+
+// False: etcd does not answer. What the store has was in the log, and goes behind the trimmed position only.
+Result<bool> LogMember::is_of_this_log(LogPosition applied, LogPosition trimmed) {
+  if (applied <= trimmed) return true;
+  const auto rows = server_->range(keys_.value(applied), keys_.value(applied + 1), 1);
+  answered(rows ? Result<>() : std::unexpected(rows.error()));
+  if (!rows) return false;
+  if (!rows->empty()) return true;
+  const auto again = read_keys();
+  if (!again) return false;
+  if (applied <= again->trimmed) return true;  // it went in between
+  return fail(ENODATA, "the log in etcd does not have " + keys_.value(applied) +
+                           ", which this store has: etcd was restored from a backup, or has lost what it had "
+                           "acknowledged. See \"A log that went back\" in the guide");
 }
 
 Result<> LogMember::begin_at(KeyValueStore& store, const StorePosition& position) {
@@ -166,6 +185,7 @@ Result<std::optional<size_t>> LogMember::follow(Follower& follower) {
   if (!keys->identity.starts_with(position_.identity)) {
     return fail(ENOENT, "etcd no longer has log " + position_.identity + " under " + keys_.prefix);
   }
+  TRY(check_name(keys->seen));
   watch_.saw(keys->seen, options_.clock.now());
   trimmed_revision_ = keys->trimmed_revision;
   trimmed_ = keys->trimmed;
@@ -179,6 +199,16 @@ Result<std::optional<size_t>> LogMember::follow(Follower& follower) {
     if (tried && keys->seen.claim == claim_) taken(keys->seen.leader, *tried);
   }
   return rows->size();
+}
+
+// Both would say in one row how much of the log they have.
+Result<> LogMember::check_name(const LeadWatch::Seen& seen) {
+  const KeyRevision before = std::exchange(renewal_seen_, seen.renewal);
+  const bool renewed = before != 0 && seen.renewal > before;
+  if (lead_ != 0 || !renewed || seen.claim.name != options_.name || seen.claim.place == options_.place)
+    return {};
+  return fail(EINVAL, "the server that leads has the name " + options_.name +
+                          ", too: each needs one of its own in metadata_log");
 }
 
 void LogMember::try_take() {
@@ -254,6 +284,7 @@ std::unique_ptr<KeyValueStore> LogMember::open(std::unique_ptr<KeyValueStore> st
   on_lost_ = failed;
   if (lost_) loop_.post([failed, error = *lost_] { failed(error); });
   const auto leads = [this] { return term_.holds(); };
+  loop_.after(kTellEvery, lifetime_.guard([this] { tell_that_the_loop_turns(); }));
   auto writer = std::make_unique<LogWriter>(
       loop_, options_.connect(),
       LogWriter::Options{.keys = keys_,
@@ -269,13 +300,25 @@ std::unique_ptr<KeyValueStore> LogMember::open(std::unique_ptr<KeyValueStore> st
                                .failed = std::move(failed)});
 }
 
+void LogMember::tell_that_the_loop_turns() {
+  keeper_->loop_turns();
+  loop_.after(kTellEvery, lifetime_.guard([this] { tell_that_the_loop_turns(); }));
+}
+
+void LogMember::loop_ends() {
+  if (keeper_) keeper_->loop_ends();
+}
+
 Result<std::string> place_of(const std::string& directory) {
   std::ifstream file(kBootIdPath);
   std::string boot;
   if (!std::getline(file, boot) || boot.empty()) return fail(EIO, std::string("reading ") + kBootIdPath);
-  struct stat status{};
-  if (::stat(directory.c_str(), &status) != 0) return std::unexpected(Error::from_errno("stat " + directory));
-  return fmt::format("{}-{:x}-{:x}", boot, status.st_dev, status.st_ino);
+  struct statx status{};
+  if (::statx(AT_FDCWD, directory.c_str(), 0, STATX_INO | STATX_BTIME, &status) != 0)
+    return std::unexpected(Error::from_errno("statx " + directory));
+  // One that is removed and made again may have the same number.
+  return fmt::format("{}-{:x}:{:x}-{:x}-{:x}.{:x}", boot, status.stx_dev_major, status.stx_dev_minor,
+                     status.stx_ino, status.stx_btime.tv_sec, status.stx_btime.tv_nsec);
 }
 
 }  // namespace pnfsrdma::mds

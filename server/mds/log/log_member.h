@@ -38,14 +38,18 @@ class LogMember {
 
   // Blocks: joins the log and follows it until this server leads and `store`, which nobody else uses, has all of it.
   // Turns the loop meanwhile. False: `stopping` said so. Waits while the key server does not answer. Errors say what
-  // to do: the store belongs to no log or to another one (EINVAL), or to one that is not there (ENOENT), it misses a
-  // part of the log that is gone (ENODATA), the lead was lost at once (ESTALE); what the store gives.
+  // to do: the store belongs to no log or to another one, or the leader has the name of this server (EINVAL); it
+  // belongs to one that is not there (ENOENT); it misses a part of the log that is gone, or the log a part of what it
+  // has (ENODATA); a newer program leads (ENOTSUP); the lead was lost at once (ESTALE); what the store gives.
   Result<bool> lead(KeyValueStore& store, const std::function<bool()>& stopping);
 
   // After lead(): `store` behind the log. `failed` is posted to the loop, once: the lead (ESTALE) or the store is lost,
   // the daemon must end. The result ends before this object.
   std::unique_ptr<KeyValueStore> open(std::unique_ptr<KeyValueStore> store,
                                       std::function<void(Error)> failed);
+
+  // The loop turns no more: what is left to do of the end is no sign that it hangs.
+  void loop_ends();
 
   // Of the log, behind lead().
   const std::string& identity() const { return position_.identity; }
@@ -54,16 +58,19 @@ class LogMember {
   struct Keys;
   Result<> join(KeyValueStore& store, const std::function<bool()>& stopping);
   Result<bool> try_join(KeyValueStore& store);
+  Result<bool> is_of_this_log(LogPosition applied, LogPosition trimmed);
   Result<> begin_at(KeyValueStore& store, const StorePosition& position);
   Result<Keys> read_keys();
   // One look at the keys and the next values. What came; nullopt: the key server did not answer.
   Result<std::optional<size_t>> follow(Follower& follower);
   // All that there is: nobody else writes any more.
   Result<> follow_to_end(Follower& follower);
+  Result<> check_name(const LeadWatch::Seen& seen);
   void try_take();
   void taken(KeyRevision lead, SteadyTime sent);
   Result<> say_position(KeyValueStore& store, LogPosition position);
   void answered(const Result<>& outcome);
+  void tell_that_the_loop_turns();
 
   EventLoop& loop_;
   Random& random_;
@@ -73,6 +80,7 @@ class LogMember {
   const std::unique_ptr<KeyServer> server_;
   StorePosition position_;
   LeadWatch watch_;
+  KeyRevision renewal_seen_ = 0;
   LogPosition trimmed_ = 0;
   KeyRevision trimmed_revision_ = 0;
   LogPosition said_ = 0;

@@ -131,7 +131,8 @@ std::string ValueBuilder::take() {
 std::vector<std::string> ValueBuilder::parts_of(std::string_view record) {
   std::vector<std::string> parts;
   if (kHeaderBytes + sizeof(uint32_t) + record.size() <= kLogValueBytesMax) return parts;
-  constexpr size_t kPart = kLogValueBytesMax - kHeaderBytes;
+  // What does not fit as a whole has two parts at least: none is the first and the last one.
+  constexpr size_t kPart = kLogValueBytesMax - kHeaderBytes - sizeof(uint32_t);
   for (size_t at = 0; at < record.size(); at += kPart) {
     const ValueKind kind = at == 0 ? kFirst : at + kPart < record.size() ? kMiddle : kLast;
     parts.push_back(value_header(kind) + std::string(record.substr(at, kPart)));

@@ -108,6 +108,8 @@ std::optional<Result<>> LogWriter::try_write(const std::string& key, const std::
                                         .puts = {{key, value}},
                                         .otherwise_read = {leader, key}});
   if (!outcome) {
+    // It takes requests, but never this one: too large for its --max-request-bytes, say.
+    if (outcome.error().number() == EPROTO) return std::unexpected(outcome.error());
     if (!std::exchange(complained, true))
       log_warning("mds", "log-waits error=\"{}\" what=\"changes wait until etcd answers\"",
                   outcome.error().to_string());

@@ -79,7 +79,11 @@ Result<> ReplicatedStore::walk(SnapshotNumber at, std::string_view prefix, std::
 
 void ReplicatedStore::fetch(std::vector<Wanted> wanted, Arrived done) {
   auto parts = std::make_shared<std::vector<OverlayPart>>();
-  for (const Wanted& one : wanted) parts->emplace_back(one.snapshot == 0 ? overlay_ : Overlay(), one);
+  static const Overlay kNothing;
+  for (const Wanted& one : wanted) {
+    const Overlay& over = one.snapshot == 0 ? overlay_ : kNothing;
+    parts->emplace_back(over, one);
+  }
   base_->fetch(std::move(wanted), [parts, done = std::move(done)](std::vector<Brought> brought) {
     for (size_t i = 0; i < brought.size() && i < parts->size(); ++i)
       brought[i] = (*parts)[i].over(std::move(brought[i]));
@@ -174,12 +178,14 @@ Result<> ReplicatedStore::apply() {
 Result<> ReplicatedStore::apply_batches() {
   Batch batch;
   size_t count = 0;
+  const bool makes_room = pending_.front().record.batch.makes_room();
   for (const Pending& one : pending_) {
     if (one.position == 0 || one.record.kind != LogRecordKind::kBatch || batch.size() > kOperationsMax) break;
+    if (one.record.batch.makes_room() != makes_room) break;
     batch.append(one.record.batch);
-    if (one.record.batch.makes_room()) batch.mark_makes_room();
     ++count;
   }
+  if (makes_room) batch.mark_makes_room();
   TRY(commit_to_base(std::move(batch), position_behind(count)));
   for (; count > 0; --count) {
     overlay_.drop(pending_.front().record.batch, pending_.front().last);
@@ -188,10 +194,14 @@ Result<> ReplicatedStore::apply_batches() {
   return {};
 }
 
-// While others of the same value wait, a restart begins with that value again: what it has is put once more.
+// Of the last value that is whole among them. While others of a value wait, a restart begins with it again: what it has
+// is put once more.
 LogPosition ReplicatedStore::position_behind(size_t count) const {
-  const LogPosition position = pending_[count - 1].position;
-  return count < pending_.size() && pending_[count].position == position ? applied_ : position;
+  for (; count > 0; --count) {
+    const LogPosition position = pending_[count - 1].position;
+    if (count == pending_.size() || pending_[count].position != position) return position;
+  }
+  return applied_;
 }
 
 Result<> ReplicatedStore::commit_to_base(Batch batch, LogPosition position) {

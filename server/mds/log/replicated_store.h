@@ -43,7 +43,9 @@ class ReplicatedStore final : public KeyValueStore {
   Sequence last_sequence() const override { return last_; }
   Sequence synced_sequence() const override { return synced_; }
   void when_synced(Sequence sequence, std::function<void()> callback) override;
-  bool written(Sequence sequence) const override { return sequence <= logged_ && options_.leads(); }
+  bool written(Sequence sequence) const override {
+    return sequence <= logged_ && !failure_ && options_.leads();
+  }
   void when_written(std::function<void()> callback) override;
   StoreRoom room() const override { return base_->room(); }
 

@@ -34,7 +34,11 @@ Result<> check_format_version(KeyValueStore& store) {
     TRY(store.commit(batch, CommitKind::kNamespace));
     return store.sync();
   }
-  TRY_ASSIGN(const StoredNumber format, read_value<StoredNumber>(*stored, "a format version"));
+  return check_format_row(*stored);
+}
+
+Result<> check_format_row(std::string_view stored) {
+  TRY_ASSIGN(const StoredNumber format, read_value<StoredNumber>(stored, "a format version"));
   if (format.number > kFormatVersion) {
     return fail(ENOTSUP, "the metadata has format " + std::to_string(format.number) +
                              ", this program knows up to " + std::to_string(kFormatVersion) +

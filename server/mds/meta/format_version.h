@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "server/mds/meta/key_value.h"
 
@@ -21,6 +22,9 @@ inline constexpr uint64_t kFormatBasic = 2;
 Result<> raise_format_version(KeyValueStore& store, Batch& batch, uint64_t format);
 // The same for who knows what is stored: nothing is read. Never a lower one than that.
 void raise_format_version(Batch& batch, uint64_t format);
+
+// ENOTSUP: the version on record is one of a newer program. EUCLEAN: it is none.
+Result<> check_format_row(std::string_view stored);
 
 // Writes the version into an empty store. EUCLEAN for a store that is not ours, ENOTSUP for one of a newer
 // program. Blocks.

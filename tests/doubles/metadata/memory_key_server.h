@@ -20,6 +20,7 @@ class MemoryKeys {
     kNone,
     kLostRequest,  // it was not done, and the caller does not know
     kLostAnswer,   // it was done, and the caller does not know
+    kRefused,      // EPROTO: this one never
   };
 
   ConnectKeyServer connector() {
@@ -67,6 +68,7 @@ class MemoryKeys {
         state->faults.erase(state->faults.begin());
       }
       if (fault == Fault::kLostRequest) return fail(EIO, "lost");
+      if (fault == Fault::kRefused) return fail(EPROTO, "too large");
       KeyOutcome outcome;
       outcome.done = std::ranges::all_of(transaction.if_all, [&](const KeyTransaction::Known& known) {
         return state->revision_of(known.key) == known.revision;

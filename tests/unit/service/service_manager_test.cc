@@ -54,6 +54,16 @@ struct ServiceManagerTest : testing::Test {
   ServiceManager manager{loop};
 };
 
+TEST_F(ServiceManagerTest, TheWatchdogIsToldOfWorkThatKeepsTheLoop) {
+  setenv("WATCHDOG_USEC", "60000000", 1);
+  manager.ready();
+  EXPECT_EQ(socket.messages(), Messages({"READY=1", "WATCHDOG=1"}));
+  manager.busy(std::chrono::minutes(10));
+  EXPECT_EQ(socket.messages(), Messages({"WATCHDOG_USEC=600000000\nWATCHDOG=1"}));
+  manager.ready();
+  EXPECT_EQ(socket.messages(), Messages({"WATCHDOG_USEC=60000000\nWATCHDOG=1"}));
+}
+
 TEST_F(ServiceManagerTest, HearsOfReadinessAndOfTheEnd) {
   manager.ready();
   EXPECT_EQ(socket.messages(), Messages({"READY=1"}));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "server/mds/meta/format_version.h"
 #include "server/mds/meta/keys.h"
 #include "tests/doubles/metadata/memory_key_server.h"
 #include "tests/doubles/metadata/memory_store.h"
@@ -13,8 +14,12 @@ namespace {
 // A server that shares the log: its store stays over its ends, as a disk does.
 class Server {
  public:
-  Server(EventLoop& loop, MemoryKeys& keys, const Clock& clock, std::string name)
-      : loop_(loop), keys_(keys), clock_(clock), name_(std::move(name)) {
+  Server(EventLoop& loop, MemoryKeys& keys, const Clock& clock, std::string name, std::string place = {})
+      : loop_(loop),
+        keys_(keys),
+        clock_(clock),
+        name_(std::move(name)),
+        place_(place.empty() ? name_ + "'s" : std::move(place)) {
     reopen();
   }
 
@@ -22,7 +27,7 @@ class Server {
     member_ = std::make_unique<LogMember>(loop_, random_,
                                           LogMember::Options{.prefix = "/test",
                                                              .name = name_,
-                                                             .place = name_ + "'s",
+                                                             .place = place_,
                                                              .connect = keys_.connector(),
                                                              .clock = clock_});
     auto led = member_->lead(*disk_, stopping);
@@ -75,6 +80,7 @@ class Server {
   MemoryKeys& keys_;
   const Clock& clock_;
   const std::string name_;
+  const std::string place_;
   SystemRandom random_;
   Batch content_;
   std::unique_ptr<MemoryStore> disk_;
@@ -208,6 +214,39 @@ TEST_F(Member, WhoMissesAPartOfTheLogNeverLeads) {
   EXPECT_FALSE(server_.rows().contains(keys_.leader()));
 }
 
+TEST_F(Member, ALogThatWentBackIsNotFollowed) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  a.put("x", "1");
+  a.put("x", "2");
+  a.stop();
+  const LogPosition last = read_position(a.disk()).value()->applied;
+  ASSERT_TRUE(server_.rows().contains(keys_.value(last)));
+  server_.erase(keys_.value(last));
+  EXPECT_EQ(a.lead().error().number(), ENODATA);
+  EXPECT_FALSE(server_.rows().contains(keys_.leader()));
+}
+
+TEST_F(Member, TheNameOfTheLeaderIsRefused) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  Server other(loop_, server_, lead_clock_, "a", "another place");
+  EXPECT_EQ(other.lead().error().number(), EINVAL);
+}
+
+TEST_F(Member, WhoIsBehindWhatIsThereKeepsTheRest) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  for (int i = 0; i < 3; ++i) a.put("x", std::to_string(i));
+  a.stop();
+  server_.put(keys_.trimmed(), "3");
+  server_.put(keys_.member("slow"), "2");
+  ASSERT_TRUE(a.lead().value());
+  for (int i = 0; i < 10; ++i) a.put("x", std::to_string(i));
+  for (int i = 0; i < 70; ++i) loop_.run_once(Milliseconds(100));
+  EXPECT_EQ(server_.value(keys_.trimmed()), "3");
+}
+
 TEST_F(Member, TheLogIsTrimmedBehindTheSlowest) {
   Server a(loop_, server_, lead_clock_, "a");
   ASSERT_TRUE(a.lead().value());
@@ -223,7 +262,7 @@ TEST_F(Member, TheLogIsTrimmedBehindTheSlowest) {
 
 class Following : public Member {
  protected:
-  Following() : store_(loop_), follower_(loop_, store_, keys_, {"id", 0}) {}
+  Following() : store_(loop_), follower_(loop_, store_, keys_, {"id", 0}, [] { return false; }) {}
   std::vector<KeyRow> value(LogPosition position, const std::vector<LogRecord>& records) {
     ValueBuilder builder;
     for (const LogRecord& one : records) EXPECT_TRUE(builder.add(encode_record(one)));
@@ -246,12 +285,19 @@ TEST_F(Following, TakesEachValueOnceWithItsPosition) {
   EXPECT_EQ(store_.get("a").value(), "2");
 }
 
+TEST_F(Following, WhatOnlyANewerProgramKnowsIsRefused) {
+  LogRecord newer = put("x", "1");
+  raise_format_version(newer.batch, kFormatVersion + 1);
+  EXPECT_EQ(follower_.take(value(1, {newer})).error().number(), ENOTSUP);
+  EXPECT_EQ(store_.get("x").value(), std::nullopt);
+}
+
 TEST_F(Following, ACheckpointHasWhatCameBefore) {
   ASSERT_TRUE(follower_.take(value(1, {put("a", "1"), {LogRecordKind::kCheckpoint, {}, 4}, put("a", "2")})));
   EXPECT_EQ(store_.checkpoints().at(4).find("a")->second, "1");
   EXPECT_EQ(store_.get("a").value(), "2");
   // The value once more, as after a crash in the middle of it.
-  Follower again(loop_, store_, keys_, {"id", 0});
+  Follower again(loop_, store_, keys_, {"id", 0}, [] { return false; });
   ASSERT_TRUE(again.take(value(1, {put("a", "1"), {LogRecordKind::kCheckpoint, {}, 4}, put("a", "2")})));
   EXPECT_EQ(store_.checkpoints().at(4).find("a")->second, "1");
   ASSERT_TRUE(again.take(value(2, {{LogRecordKind::kDropCheckpoint, {}, 4}})));

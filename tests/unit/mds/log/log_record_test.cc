@@ -99,6 +99,23 @@ TEST(LogValue, TheLargestThatFitsIsInNoParts) {
   EXPECT_EQ(builder.take().size(), kLogValueBytesMax);
 }
 
+TEST(LogValue, NoSizeIsLostBetweenWholeAndParts) {
+  const size_t around = encode_record(a_batch("k", "")).size();
+  for (size_t size = kLogValueBytesMax - 12; size < kLogValueBytesMax + 4; ++size) {
+    const std::string record = encode_record(a_batch("k", std::string(size - around, 'x')));
+    ASSERT_EQ(record.size(), size);
+    ValueBuilder builder;
+    std::vector<std::string> values = ValueBuilder::parts_of(record);
+    ASSERT_EQ(builder.add(record), values.empty()) << size;
+    if (values.empty()) values.push_back(builder.take());
+    ValueReader reader;
+    size_t read = 0;
+    for (const std::string& value : values) read += reader.take(value).value().size();
+    EXPECT_EQ(read, 1u) << size;
+    EXPECT_FALSE(reader.in_the_middle()) << size;
+  }
+}
+
 TEST(LogValue, PartsWithoutTheLastAreVoid) {
   const std::vector<std::string> parts =
       ValueBuilder::parts_of(encode_record(a_batch("k", std::string(2 * kLogValueBytesMax, 'x'))));

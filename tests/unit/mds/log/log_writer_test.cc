@@ -148,6 +148,14 @@ TEST_F(Writer, WaitsWhileTheServerIsAwayAndEndsWithTheLead) {
   EXPECT_EQ(content(), "");
 }
 
+TEST_F(Writer, WhatIsNeverTakenEndsTheLog) {
+  const auto writer = open();
+  server_.plan({Fault::kRefused});
+  writer->append(record("a"));
+  run_until([&] { return lost_.has_value(); });
+  EXPECT_EQ(lost_->number(), EPROTO);
+}
+
 TEST_F(Writer, SomebodyElsesValueIsNotTakenForItsOwn) {
   server_.put(keys_.value(1), "\x01W");
   const auto writer = open();
