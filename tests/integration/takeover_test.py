@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from cluster import START_SECONDS, Cluster, OpenFile, require_mounts, wait_until
+from cluster import START_SECONDS, Cluster, Mount, OpenFile, require_mounts, wait_until
 from cut_proxy import CutProxy
 from etcd import Etcd, require_etcd
 from ports import free_port
@@ -34,7 +34,7 @@ class Pair(Cluster):
         self.ports = {"mds": self.nfs_port, "mds2": free_port()}
         (self.home / "mds2").mkdir()
         self.write_config("mds2", config | {
-            "listen": [f"127.0.0.1:{self.ports['mds2']}"], "rdma_listen": [],
+            "listen": [f"127.0.0.1:{self.ports['mds2']}", f"127.0.0.2:{self.nfs_port}"], "rdma_listen": [],
             "data_directory": str(self.home / "mds2"),
             "metadata_log": config["metadata_log"] | {"name": "mds2"},
             "console": {"socket": str(self.home / "console2.sock"), "listen": []}})
@@ -76,6 +76,10 @@ class Pair(Cluster):
         finally:
             self.address.close()
             self.end("mds2")
+
+
+class MountOfBoth(Mount):
+    server = "127.0.0.1,127.0.0.2"
 
 
 class Names:
@@ -209,6 +213,23 @@ class Takeover(unittest.TestCase):
         fresh.unmount()
         stale.kill()
         thread.join(30)
+
+    def test_a_mount_of_both_hosts_goes_on_without_an_error(self):
+        mount = MountOfBoth(self.cluster, "both", "", self.cluster.nfs_port)
+        self.cluster.mounts.append(mount)
+        writer = Names(mount.path)
+        wait_until(lambda: len(writer.made) > 50, 60, "names are made")
+        # Takes connections and says nothing; then it wakes up, with calls that wait there.
+        self.cluster.signal("mds", signal.SIGSTOP)
+        begun, before = time.monotonic(), len(writer.made)
+        wait_until(lambda: len(writer.made) > before + 50 or writer.error, TAKEOVER_SECONDS, "names are made again")
+        print(f"names are made again after {time.monotonic() - begun:.1f} s")
+        self.cluster.signal("mds", signal.SIGCONT)
+        self.assertEqual(self.cluster.processes["mds"].wait(timeout=30), FENCED)
+        writer.stop()
+        self.assertIsNone(writer.error)
+        self.assertEqual(sorted(os.listdir(mount.path)), sorted(writer.made))
+        mount.unmount()
 
     def test_one_member_of_etcd_may_be_lost(self):
         mount = self.cluster.mount()

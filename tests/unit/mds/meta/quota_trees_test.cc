@@ -252,10 +252,21 @@ class AnyChanges : public QuotaWorld {
     } else if (any(4) == 0) {
       static_cast<void>(names_->end_tree(trees.begin()->first));
     } else {
-      const auto inside = names_->read_directory(any_directory(), 0, 100).value().entries;
-      if (!inside.empty())
-        static_cast<void>(names_->place_in_tree(inside[any(inside.size())].inode, trees.rbegin()->first));
-      if (any(2) == 0) static_cast<void>(names_->complete_tree(trees.rbegin()->first));
+      const QuotaTree tree = trees.rbegin()->second;
+      const bool all = any(2) == 0;
+      place_below(tree.root, tree.number, all);
+      if (all) {
+        EXPECT_TRUE(names_->complete_tree(tree.number));
+      }
+    }
+  }
+  // What is in it, or some of that, from above: a walk that is not over.
+  void place_below(InodeId directory, TreeNumber tree, bool all) {
+    const auto page = names_->read_directory(directory, 0, 100).value();
+    for (const DirectoryEntry& entry : page.entries) {
+      if (!all && any(3) == 0) continue;
+      EXPECT_TRUE(names_->place_in_tree(entry.inode, tree));
+      if (entry.type == FileType::kDirectory) place_below(entry.inode, tree, all);
     }
   }
   void change_limits() {
