@@ -88,13 +88,19 @@ Outcome<Tree> open_tree(const std::string& path) {
 }
 
 Outcome<Restored> restore(const Plan& plan, const RestoreOptions& options, Output& output) {
-  if (plan.is_tree && !plan.target_exists && mkdir(plan.target.c_str(), 0700) != 0)
-    return refuse_path(plan.target, errno);
   const size_t source_name = plan.source.find_last_of('/');
   const size_t target_name = plan.target.find_last_of('/');
+  // Never by a name alone: a directory above may have become a link since the snapshot.
+  const std::string above = plan.target.substr(0, std::max(target_name, size_t{1}));
+  if (plan.is_tree && !plan.target_exists) {
+    TRY_ASSIGN(const Tree parent, open_tree(above));
+    const auto directory = parent.directory("");
+    if (!directory) return refuse_path(above, directory.error().number());
+    if (mkdirat(directory->get(), plan.target.substr(target_name + 1).c_str(), 0700) != 0)
+      return refuse_path(plan.target, errno);
+  }
   TRY_ASSIGN(const Tree source, open_tree(plan.is_tree ? plan.source : plan.source.substr(0, source_name)));
-  TRY_ASSIGN(const Tree target,
-             open_tree(plan.is_tree ? plan.target : plan.target.substr(0, std::max(target_name, size_t{1}))));
+  TRY_ASSIGN(const Tree target, open_tree(plan.is_tree ? plan.target : above));
   // Somebody may have put another one in the place of what was looked at.
   if (target.root().device != source.root().device || target.root().snapshot != 0)
     return refuse(kTrouble, plan.target + " was replaced meanwhile");

@@ -164,7 +164,10 @@ Result<bool> Restorer::restore_entry(const Here& here, const Entry& source, cons
   if (!replaced) {
     TRY_ASSIGN(aspects, differences(source, *present, options_.content));
   }
-  if (replaced || aspects.are_of_content()) {
+  // Only the very file gets other attributes: one of the same size and time may be somebody's own, who has it open.
+  const bool anew = replaced || aspects.are_of_content() ||
+                    (aspects.any() && !is_the_same_file(source.status, present->status));
+  if (anew) {
     TRY(make_anew(here, source, target_name));
     ++restored_.files;
   } else if (aspects.any()) {
@@ -172,7 +175,11 @@ Result<bool> Restorer::restore_entry(const Here& here, const Entry& source, cons
     ++restored_.attributes;
   }
   remember(source.status, here, target_name);
-  return replaced || aspects.are_of_content();
+  return anew;
+}
+
+bool Restorer::is_the_same_file(const Status& source, const Status& target) {
+  return source.inode == target.inode && source.user == target.user && source.group == target.group;
 }
 
 // Names that were two files and are one now.
@@ -248,7 +255,9 @@ Result<> Restorer::make_file(const Here& here, const Entry& source, const std::s
 
 // True: the directory has changed.
 bool Restorer::leave_or_remove(const Here& here, const std::string& name) {
-  const bool leftover = Beside::is_leftover(name);
+  // What an interrupted run has left is no directory.
+  const auto present = living_.find(here.target, name);
+  const bool leftover = Beside::is_leftover(name) && present && !present->status.is_directory();
   if (!options_.remove_new && !leftover) {
     ++restored_.kept;
     return false;

@@ -69,6 +69,7 @@ class Restorer {
   bool leave_or_remove(const Here& here, const std::string& name);
   Result<> remove(const Here& here, const std::string& name);
   void finish_directory(const std::string& path);
+  static bool is_the_same_file(const Status& source, const Status& target);
   bool is_of_another(const Status& source, const Status& target) const;
   void remember(const Status& source, const Here& here, const std::string& target_name);
   void trouble(const std::string& path, const Error& error);

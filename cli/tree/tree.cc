@@ -62,7 +62,10 @@ std::string Entry::path() const {
 }
 
 Result<Tree> Tree::open(const std::string& path) {
-  FileDescriptor root(::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  FileDescriptor root(static_cast<int>(syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
   if (!root) return fail(errno, path);
   TRY_ASSIGN(const Status status, look(root.get(), ".", false));
   Tree tree(std::move(root), is_on_our_mount(path, status.device));

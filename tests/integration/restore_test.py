@@ -314,6 +314,37 @@ class Restore(SnapshotCase):
         self.assertIn("--yes", self.command("restore", self.of("before") / "file", code=2).stderr)
         self.assertEqual(tree(self.folder), now)
 
+    def test_a_directory_above_that_became_a_link_leads_nowhere(self):
+        for name in ("docs", "docs/deep", "anothers", "anothers/deep"):
+            (self.folder / name).mkdir()
+        self.make("docs/deep/file", 1000)
+        self.take("before")
+        self.make("anothers/deep/file", 2000)
+        self.make("anothers/deep/own", 10)
+        shutil.rmtree(self.folder / "docs")
+        (self.folder / "docs").symlink_to(self.folder / "anothers")
+        now = tree(self.folder)
+        for path in ("docs/deep", "docs/deep/file", "docs/deep/none"):
+            with self.subTest(path=path):
+                self.command("restore", self.of("before") / path, "--delete", "--yes", code=2)
+        self.assertEqual(tree(self.folder), now)
+
+    def test_a_file_that_only_looks_like_the_old_one_gets_none_of_its_rights(self):
+        path, content = self.make("program", 1000)
+        os.chmod(path, 0o4755)
+        self.take("before")
+        status = os.stat(path)
+        path.unlink()
+        path.write_bytes(b"x" * len(content))
+        os.chown(path, USER, USER)
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        with open(path, "rb") as own:
+            self.restore("before")
+            self.assertEqual((os.fstat(own.fileno()).st_uid, os.fstat(own.fileno()).st_mode & 0o7777), (USER, 0o644))
+            self.assertEqual(own.read(), b"x" * len(content))
+        self.assertTrue((self.other / self.name / "program").read_bytes() == content)
+        self.assertEqual((os.stat(path).st_uid, os.stat(path).st_mode & 0o7777), (0, 0o4755))
+
     def test_what_is_in_the_way_goes_only_with_an_option(self):
         self.make("name", 1000)
         self.take("before")

@@ -141,9 +141,9 @@ class Layouts final : public LayoutConflicts {
   // Whether nobody may write by himself, all that was on the way has arrived, and nothing is behind the end of a file.
   void is_still(std::function<void(bool)> done);
   // Who still has what stop_writers() asked for loses it: `told` comes for each such layout before, and `done`
-  // when their handles are dead.
+  // when their handles are dead. Nobody any more once it is not `wanted`.
   using Told = std::function<void(uint64_t client, InodeId inode)>;
-  void revoke_writers(Told told, std::function<void()> done);
+  void revoke_writers(Told told, std::function<bool()> wanted, std::function<void()> done);
   // Nobody finds the files of the snapshot any more: their layouts end, and `done` when every handle is dead.
   void end_snapshot(SnapshotNumber snapshot, std::function<void()> done);
 

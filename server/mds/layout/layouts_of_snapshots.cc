@@ -61,14 +61,13 @@ void Layouts::is_still(std::function<void(bool)> done) {
       [done = std::move(done)](const Result<std::vector<InodeId>>& tails) { done(tails && tails->empty()); });
 }
 
-// Readers have been asked only for what is ahead of the file.
-void Layouts::revoke_writers(Told told, std::function<void()> done) {
+// Whoever was not asked yet, among many files, keeps what he has.
+void Layouts::revoke_writers(Told told, std::function<bool()> wanted, std::function<void()> done) {
   auto ending = std::make_shared<Sweep>();
-  ending->each = [this, told = std::move(told)](InodeId inode, const Done& one) {
-    const auto chosen = [this, inode, told](const HeldLayout& layout) {
-      const bool keeps = layout.writes() ||
-                         (space_.ahead().contains(inode) &&
-                          recalls_.progress(layout.client(), inode, kEveryByte) != Recalls::Progress::kNone);
+  ending->each = [this, told = std::move(told), wanted = std::move(wanted)](InodeId inode, const Done& one) {
+    const auto chosen = [this, inode, told, wanted](const HeldLayout& layout) {
+      const bool keeps =
+          wanted() && recalls_.progress(layout.client(), inode, kEveryByte) != Recalls::Progress::kNone;
       if (keeps) told(layout.client(), inode);
       return keeps;
     };

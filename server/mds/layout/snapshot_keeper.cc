@@ -75,8 +75,9 @@ void SnapshotKeeper::out_of_patience() {
   end_try();
   resume();
   patience_ = loop_.after(kStillPatience, [this] { give_up(); });
-  layouts_.revoke_writers(std::exchange(taking_->revoking, nullptr),
-                          [next = in_this_try([this] { stop_writers(); })] { next(true); });
+  layouts_.revoke_writers(
+      std::exchange(taking_->revoking, nullptr), [this, number = try_] { return number == try_; },
+      [next = in_this_try([this] { stop_writers(); })] { next(true); });
 }
 
 // Whatever is under way: nothing of it has changed anything that stays.
