@@ -43,9 +43,9 @@ namespace pnfsrdma::mds {
 namespace {
 
 // Another server serves, or may: started again, this one waits for its turn.
+constexpr int kExitFenced = 3;
 // As TimeoutStartSec= of the unit: all extents are read.
 constexpr Milliseconds kLongestOpening = std::chrono::minutes(10);
-constexpr int kExitFenced = 3;
 
 struct CommandLine {
   std::string config;
