@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "shared/base/check.h"
 #include "shared/base/log.h"
@@ -20,6 +21,9 @@ constexpr Milliseconds kReliefDelay{10};
 constexpr Milliseconds kVictimPatience{1000};
 constexpr Milliseconds kLogEvery{5000};
 constexpr int kLooksPerTrim = 5;
+// A turn of the loop goes on with so many who waited, and frees what so many had: the next one does the rest.
+constexpr size_t kReliefsPerTurn = 32;
+constexpr size_t kEndsPerTurn = 8;
 
 MemoryLimits filled_in(MemoryLimits limits) {
   if (limits.bytes_per_address == 0) limits.bytes_per_address = limits.bytes / 2;
@@ -159,8 +163,15 @@ void MemoryBudget::changed(MemoryAccount& account, size_t bytes) {
 void MemoryBudget::relieve() {
   relief_scheduled_ = false;
   std::vector<MemoryAccount*> free;
-  for (MemoryAccount* account : waiting_)
-    if (!over(*account, 0)) free.push_back(account);
+  for (MemoryAccount* account : waiting_) {
+    if (over(*account, 0)) continue;
+    if (free.size() == kReliefsPerTurn) {
+      relief_scheduled_ = true;
+      loop_->at_own_turn(lifetime_.guard([this] { relieve(); }));
+      break;
+    }
+    free.push_back(account);
+  }
   for (MemoryAccount* account : free) {
     if (waiting_.erase(account) == 0) continue;
     if (const auto relief = account->handlers_.on_relief) relief();
@@ -205,29 +216,41 @@ void MemoryBudget::end_stalled() {
   const SteadyTime now = clock_.now();
   std::vector<MemoryAccount*> stalled;
   for (MemoryAccount* account : accounts_)
-    if (account->half_record_ && now - account->moved_ >= limits_.stalled_record) stalled.push_back(account);
+    if (!account->ended_ && account->half_record_ && now - account->moved_ >= limits_.stalled_record)
+      stalled.push_back(account);
+  const bool more = stalled.size() > kEndsPerTurn;
+  if (more) stalled.resize(kEndsPerTurn);
   for (MemoryAccount* account : stalled)
     if (accounts_.contains(account)) end(*account, "a partial record without progress");
+  if (more) loop_->at_own_turn(lifetime_.guard([this] { end_stalled(); }));
 }
 
-void MemoryBudget::end_victims(const std::string& address, size_t bytes) {
+void MemoryBudget::end_victims(std::string address, size_t bytes) {
   const SteadyTime now = clock_.now();
   std::vector<MemoryAccount*> victims;
   for (MemoryAccount* account : accounts_) {
-    if (account->address_ == address && account->releasable_ > kAccountFloor &&
+    if (!account->ended_ && account->address_ == address && account->releasable_ > kAccountFloor &&
         now - account->completed_ >= kVictimPatience)
       victims.push_back(account);
   }
-  std::ranges::sort(victims, {}, [](const MemoryAccount* account) { return account->completed_; });
+  const size_t now_ended = std::min(victims.size(), kEndsPerTurn);
+  std::ranges::partial_sort(victims, victims.begin() + static_cast<ptrdiff_t>(now_ended), {},
+                            [](const MemoryAccount* account) { return account->completed_; });
   const size_t before = held_;
-  for (MemoryAccount* account : victims) {
-    if (before - std::min(before, held_) >= bytes) return;
+  const auto freed = [&] { return before - std::min(before, held_); };
+  for (MemoryAccount* account : std::span(victims).first(now_ended)) {
+    if (freed() >= bytes) return;
     if (accounts_.contains(account)) end(*account, "the memory budget is short, and its address holds most");
   }
+  if (freed() >= bytes || victims.size() == now_ended) return;
+  loop_->at_own_turn(lifetime_.guard([this, address = std::move(address), left = bytes - freed()]() mutable {
+    end_victims(std::move(address), left);
+  }));
 }
 
 void MemoryBudget::end(MemoryAccount& account, const char* why) {
   ++ended_;
+  account.ended_ = true;
   if (clock_.now() - logged_ >= kLogEvery) {
     logged_ = clock_.now();
     log_warning("rpc", "connection-ended address={} bytes={} why=\"{}\" ended={}", account.address_,

@@ -74,6 +74,7 @@ class MemoryAccount {
   size_t held_ = 0;
   size_t releasable_ = 0;
   bool half_record_ = false;
+  bool ended_ = false;  // its handler was called
   SteadyTime moved_;
   SteadyTime completed_;
 };
@@ -134,7 +135,7 @@ class MemoryBudget {
   void look();
   void trim_after_burst();
   void end_stalled();
-  void end_victims(const std::string& address, size_t bytes);
+  void end_victims(std::string address, size_t bytes);
   void end(MemoryAccount& account, const char* why);
   void close(MemoryAccount& account);
 

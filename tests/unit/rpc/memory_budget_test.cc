@@ -129,6 +129,41 @@ TEST_F(MemoryBudgetTest, WhenStoppingDoesNotHelpConnectionsOfTheAddressThatHolds
   EXPECT_TRUE(young->may_read());
 }
 
+// Each gives back what it had, and whoever waits is asked again: among many no turn is long.
+TEST_F(MemoryBudgetTest, ATurnEndsAndRelievesFew) {
+  start(
+      {.bytes = 512 * kMebibyte, .bytes_per_address = 64 * kMebibyte, .stalled_record = Milliseconds(5000)});
+  int ended = 0, relieved = 0, before = 0;
+  const auto turn = [&](int& count) { before = std::exchange(count, 0), loop_.run_once(Milliseconds(0)); };
+  std::vector<std::shared_ptr<MemoryAccount>> accounts;
+  for (int i = 0; i < 128; ++i) {
+    accounts.push_back(open("192.0.2.1:" + std::to_string(i), &ended));
+    accounts.back()->hold(kMebibyte, kMebibyte, true);
+  }
+  std::vector<std::shared_ptr<MemoryAccount>> waiting;
+  for (int i = 0; i < 100; ++i) {
+    waiting.push_back(budget_->open("192.0.2.1:" + std::to_string(1000 + i)));
+    waiting.back()->handle({.on_relief = [&] { ++relieved; }, .on_victim = nullptr});
+    waiting.back()->hold(20'000, 0, false);
+    EXPECT_FALSE(waiting.back()->may_read());
+  }
+  clock_.advance(Milliseconds(2000));
+  int all = 0;
+  for (int i = 0; i < 40; ++i, all += before) {
+    turn(ended);
+    EXPECT_LE(ended, 2 * 8) << i;  // the timer, and its first own turn
+  }
+  // Down to three quarters of what the address may have: 130 MiB held, 48 allowed.
+  EXPECT_EQ(all + ended, 82);
+  all = 0;
+  for (int i = 0; i < 10; ++i, all += before) {
+    clock_.advance(Milliseconds(10));
+    turn(relieved);
+    EXPECT_LE(relieved, 2 * 32) << i;
+  }
+  EXPECT_EQ(all + relieved, 100);
+}
+
 TEST_F(MemoryBudgetTest, NewConnectionsAreRefusedByAddressAndWhenAllIsUsed) {
   start({.bytes = 2 * kMebibyte, .bytes_per_address = 2 * kMebibyte, .connections_per_address = 2});
   auto one = open("192.0.2.1:1");
