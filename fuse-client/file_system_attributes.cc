@@ -124,8 +124,8 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
     fuse_reply_attr(request, &known->status, 1.0);
     return;
   }
-  // The server keeps no removed directory for those who have it open.
-  if (const auto known = file->last_known(); known && error == ESTALE && file->is_open_directory()) {
+  // The server keeps no removed directory for those who have it open or are in it.
+  if (const auto known = file->last_known(); known && error == ESTALE && file->may_outlive_its_name()) {
     struct stat removed = known->status;
     removed.st_nlink = 0;
     removed.st_size = 0;

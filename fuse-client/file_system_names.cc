@@ -106,6 +106,7 @@ void FileSystem::remove(fuse_req_t request, fuse_ino_t parent, const char* name)
   learn_names(*directory, removed ? &removed->change : nullptr,
               [&](DirectoryNames& names) { names.removed(name, removed->change); });
   names_changed({{directory, 2}, {removed_file, std::nullopt}}, question, reply);
+  if (error == 0 && removed_file) removed_file->name_removed();
   fuse_reply_err(request, error);
 }
 
@@ -131,9 +132,11 @@ void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name,
   const Question question = ask(expected.get());
   std::vector<Touched> touched = {{to, kNewDirectoryAt}};
   if (from != to) touched.push_back({from, kOldDirectoryAt});
-  // What it replaces.
-  if (!caches_absent_names() || !to->lacks_name(new_name, question.asked_at, parts_.options.attributes))
-    touched.push_back({parts_.inodes.find(*to, new_name), std::nullopt});
+  std::shared_ptr<Inode> replaced;
+  if (!caches_absent_names() || !to->lacks_name(new_name, question.asked_at, parts_.options.attributes)) {
+    replaced = parts_.inodes.find(*to, new_name);
+    touched.push_back({replaced, std::nullopt});
+  }
   CompoundReply reply;
   int error =
       call(request,
@@ -149,6 +152,7 @@ void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name,
   if (file && reply.repeated && (error == ENOENT || error == EEXIST))
     was_done = has_moved(request, *file, *from, name, *to, new_name);
   if (renamed != nullptr || was_done) error = 0;
+  if (error == 0 && replaced && replaced != expected) replaced->name_removed();
   learn_rename(from, name, to, new_name, renamed);
   const auto* handle = reply.result<nfs4::GetFileHandleResponse>(kMovedAt);
   const std::shared_ptr<Inode> moved = handle != nullptr ? parts_.inodes.find(handle->object) : nullptr;

@@ -162,9 +162,14 @@ void Inode::directory_closed() {
   --directory_opens_;
 }
 
-bool Inode::is_open_directory() const {
+void Inode::name_removed() {
   const std::lock_guard lock(mutex_);
-  return directory_opens_ > 0;
+  name_removed_ = true;
+}
+
+bool Inode::may_outlive_its_name() const {
+  const std::lock_guard lock(mutex_);
+  return directory_opens_ > 0 || (name_removed_ && known_ && S_ISDIR(known_->status.st_mode));
 }
 
 void Inode::named(std::shared_ptr<const Inode> directory, std::string_view name) {

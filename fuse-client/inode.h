@@ -169,7 +169,10 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // Descriptors of a directory.
   void directory_opened();
   void directory_closed();
-  bool is_open_directory() const;
+  // This host has removed its name. Programs may be in it still: it is their working directory.
+  void name_removed();
+  // A directory that somebody here may look at though the server has none any more.
+  bool may_outlive_its_name() const;
 
   // --- the name
 
@@ -322,6 +325,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   bool was_read_ = false;  // opened for reading alone
   ReadDelegation delegation_;
   uint32_t directory_opens_ = 0;
+  bool name_removed_ = false;
   initiator::Credential reader_, writer_;
   std::weak_ptr<initiator::FileIo> data_;
   uint64_t data_paths_ = 0;

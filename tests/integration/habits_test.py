@@ -342,6 +342,16 @@ class Habits(unittest.TestCase):
                 self.assertEqual(st.st_nlink, 0)
             os.close(held)
 
+    def test_a_program_leaves_its_removed_working_directory(self):
+        """As a shell does: the kernel asks whether the directory may be searched, and where `..` leads it knows."""
+        removals = {"rmdir": "rmdir ../left", "rename": "mkdir ../other; mv -T ../other ../left"}
+        for name, removal in removals.items():
+            with self.subTest(name):
+                said = subprocess.run(["bash", "-ec", f"mkdir left; cd left; {removal}; ls -A; sleep 1.5; ls -d ..; cd ..; pwd"],
+                                      cwd=self.here, capture_output=True, text=True)
+                self.assertEqual((said.stdout, said.stderr, said.returncode), (f"..\n{self.here}\n", "", 0))
+                shutil.rmtree(self.here / "left", ignore_errors=True)
+
     # --- handles of the kernel (name_to_handle_at, open_by_handle_at)
 
     def handle_of(self, path):
