@@ -4,10 +4,17 @@
 healthy client waits before, during and after, and the server's memory.
 
     tests/bench/abuse.py BIN-DIRECTORY [--budget MIB] [--scale SHARE] [--only ATTACK] [--after SECONDS]
+                         [--pin | --elsewhere]
+
+An attacker is on another host; here it takes the server's processors, too. With --pin it has one of its own, and
+the healthy client (SCHED_FIFO) does not wait for one. With --elsewhere the attack is at a second metadata server on the same
+host: what the client waits during it is the host's share.
 """
 import argparse
+import contextlib
 import json
 import multiprocessing
+import os
 import pathlib
 import resource
 import sys
@@ -21,8 +28,10 @@ import cluster  # noqa: E402
 HEALTHY, GREEDY, STRANGER = "127.0.0.1", "127.0.0.2", "127.1.0.1"
 
 
-def attack(name, port, address, scale, done, end):
+def attack(name, port, address, scale, processor, done, end):
     raise_descriptors()
+    if processor is not None:
+        os.sched_setaffinity(0, {processor})
     held = attacks.ATTACKS[name](port, address, scale)
     done.set()
     end.wait()
@@ -45,7 +54,9 @@ class Peak(threading.Thread):
             self.mib = max(self.mib, attacks.rss_mib(self.pid))
 
 
-def measure(name, address, options):
+@contextlib.contextmanager
+def started(options):
+    """A brick and its metadata server."""
     mds = {"memory_budget_mib": options.budget} if options.budget else {}
     with cluster.Cluster(options.bin, pool_size="256M", **mds) as servers:
         config = json.loads((servers.home / "mds.json").read_text())
@@ -55,15 +66,21 @@ def measure(name, address, options):
         servers.format()
         servers.start_brick()
         servers.start("mds", servers.nfs_port)
-        pid = servers.processes["mds"].pid
-        healthy = attacks.Healthy(servers.nfs_port, HEALTHY)
+        yield servers
+
+
+def measure(name, address, options):
+    with started(options) as servers, contextlib.ExitStack() as stack:
+        attacked = stack.enter_context(started(options)) if options.elsewhere else servers
+        pid = attacked.processes["mds"].pid
+        healthy = attacks.Healthy(servers.nfs_port, HEALTHY, at_once=options.pin)
         healthy.start()
         time.sleep(3)
         before, rss_before = healthy.take(), attacks.rss_mib(pid)
         peak = Peak(pid)
         peak.start()
         done, end = multiprocessing.Event(), multiprocessing.Event()
-        arguments = (name, servers.nfs_port, address, options.scale, done, end)
+        arguments = (name, attacked.nfs_port, address, options.scale, options.attackers_processor, done, end)
         attacker = multiprocessing.Process(target=attack, args=arguments, daemon=True)
         attacker.start()
         done.wait(120)
@@ -89,10 +106,17 @@ def main():
     parser.add_argument("bin")
     parser.add_argument("--budget", type=int, help="memory_budget_mib (the server's default without it)")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the connections")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--pin", action="store_true", help="the attacker on one processor, the servers on another")
+    place.add_argument("--elsewhere", action="store_true", help="the attack is at another server on this host")
     parser.add_argument("--only", choices=attacks.ATTACKS)
     parser.add_argument("--after", type=float, default=15, help="seconds between the attack's end and the last look")
     options = parser.parse_args()
+    options.attackers_processor = None
     raise_descriptors()
+    if options.pin:
+        processor, *_, options.attackers_processor = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {processor})
     print("| attack | p99 before, ms | during | after | longest | RSS before, MiB | peak | after | bricks lost |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name in [options.only] if options.only else attacks.ATTACKS:
