@@ -156,7 +156,15 @@ void MemoryBudget::changed(MemoryAccount& account, size_t bytes) {
   account.held_ = bytes;
   peak_ = std::max(peak_, held());
   if (!less || waiting_.empty() || loop_ == nullptr || std::exchange(relief_scheduled_, true)) return;
-  loop_->after(kReliefDelay, lifetime_.guard([this] { relieve(); }));
+  loop_->after(kReliefDelay, lifetime_.guard([this] {
+    relief_scheduled_ = false;
+    relieve_now();
+  }));
+}
+
+void MemoryBudget::relieve_now() {
+  if (std::exchange(relief_scheduled_, true)) return;
+  loop_->at_own_turn(lifetime_.guard([this] { relieve(); }));
 }
 
 // Handlers may end connections, and with them accounts.
@@ -166,8 +174,7 @@ void MemoryBudget::relieve() {
   for (MemoryAccount* account : waiting_) {
     if (over(*account, 0)) continue;
     if (free.size() == kReliefsPerTurn) {
-      relief_scheduled_ = true;
-      loop_->at_own_turn(lifetime_.guard([this] { relieve(); }));
+      relieve_now();
       break;
     }
     free.push_back(account);
@@ -185,21 +192,9 @@ void MemoryBudget::look_later() {
 void MemoryBudget::look() {
   const EventLoop::Step step(*loop_, "memory-budget");
   look_later();
-  end_stalled();
   if (++looks_ % kLooksPerTrim == 0) trim_after_burst();
-  if (waiting_.empty()) return;
-  relieve();
-  // The one that holds most, when all together are over the limit; else each that is over its own.
-  std::vector<std::pair<std::string, Address>> addresses(addresses_.begin(), addresses_.end());
-  std::ranges::sort(addresses, std::greater(), [](const auto& item) { return item.second.bytes; });
-  for (const auto& [name, address] : addresses) {
-    const size_t own_aim = near_end(limits_.bytes_per_address);
-    const size_t aim = near_end(limits_.bytes);
-    size_t excess = address.bytes > own_aim ? address.bytes - own_aim : 0;
-    if (held() > aim) excess = std::max(excess, held() - aim);
-    if (excess == 0) break;
-    end_victims(name, excess);
-  }
+  if (!waiting_.empty()) relieve_now();
+  end_some_now();
 }
 
 void MemoryBudget::trim_after_burst() {
@@ -212,20 +207,47 @@ void MemoryBudget::trim_after_burst() {
   ++trims_;
 }
 
-void MemoryBudget::end_stalled() {
+void MemoryBudget::end_some_now() {
+  if (std::exchange(ending_, true)) return;
+  loop_->at_own_turn(lifetime_.guard([this] {
+    ending_ = false;
+    size_t left = kEndsPerTurn;
+    end_stalled(left);
+    if (!waiting_.empty()) end_victims(left);
+    // Who is to end is asked again then: much may have been given back meanwhile.
+    if (left == 0) end_some_now();
+  }));
+}
+
+void MemoryBudget::end_stalled(size_t& left) {
   const SteadyTime now = clock_.now();
   std::vector<MemoryAccount*> stalled;
   for (MemoryAccount* account : accounts_)
     if (!account->ended_ && account->half_record_ && now - account->moved_ >= limits_.stalled_record)
       stalled.push_back(account);
-  const bool more = stalled.size() > kEndsPerTurn;
-  if (more) stalled.resize(kEndsPerTurn);
-  for (MemoryAccount* account : stalled)
-    if (accounts_.contains(account)) end(*account, "a partial record without progress");
-  if (more) loop_->at_own_turn(lifetime_.guard([this] { end_stalled(); }));
+  for (MemoryAccount* account : stalled) {
+    if (left == 0) return;
+    if (accounts_.contains(account)) end(*account, "a partial record without progress"), --left;
+  }
 }
 
-void MemoryBudget::end_victims(std::string address, size_t bytes) {
+// Of the address that holds most, when all together are over the limit; else of each that is over its own.
+void MemoryBudget::end_victims(size_t& left) {
+  std::vector<std::pair<std::string, Address>> addresses(addresses_.begin(), addresses_.end());
+  std::ranges::sort(addresses, std::greater(), [](const auto& item) { return item.second.bytes; });
+  for (const auto& [name, address] : addresses) {
+    // Those of the next address only when this one has no more of them.
+    if (left == 0) return;
+    const size_t own_aim = near_end(limits_.bytes_per_address);
+    const size_t aim = near_end(limits_.bytes);
+    size_t excess = address.bytes > own_aim ? address.bytes - own_aim : 0;
+    if (held() > aim) excess = std::max(excess, held() - aim);
+    if (excess == 0) return;
+    end_victims(name, excess, left);
+  }
+}
+
+void MemoryBudget::end_victims(const std::string& address, size_t bytes, size_t& left) {
   const SteadyTime now = clock_.now();
   std::vector<MemoryAccount*> victims;
   for (MemoryAccount* account : accounts_) {
@@ -233,19 +255,16 @@ void MemoryBudget::end_victims(std::string address, size_t bytes) {
         now - account->completed_ >= kVictimPatience)
       victims.push_back(account);
   }
-  const size_t now_ended = std::min(victims.size(), kEndsPerTurn);
-  std::ranges::partial_sort(victims, victims.begin() + static_cast<ptrdiff_t>(now_ended), {},
+  const size_t count = std::min(victims.size(), left);
+  std::ranges::partial_sort(victims, victims.begin() + static_cast<ptrdiff_t>(count), {},
                             [](const MemoryAccount* account) { return account->completed_; });
   const size_t before = held_;
-  const auto freed = [&] { return before - std::min(before, held_); };
-  for (MemoryAccount* account : std::span(victims).first(now_ended)) {
-    if (freed() >= bytes) return;
-    if (accounts_.contains(account)) end(*account, "the memory budget is short, and its address holds most");
+  for (MemoryAccount* account : std::span(victims).first(count)) {
+    if (before - std::min(before, held_) >= bytes) return;
+    if (!accounts_.contains(account)) continue;
+    end(*account, "the memory budget is short, and its address holds most");
+    --left;
   }
-  if (freed() >= bytes || victims.size() == now_ended) return;
-  loop_->at_own_turn(lifetime_.guard([this, address = std::move(address), left = bytes - freed()]() mutable {
-    end_victims(std::move(address), left);
-  }));
 }
 
 void MemoryBudget::end(MemoryAccount& account, const char* why) {

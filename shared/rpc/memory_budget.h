@@ -131,11 +131,15 @@ class MemoryBudget {
   bool over(const MemoryAccount& account, size_t more) const;
   void changed(MemoryAccount& account, size_t bytes);
   void relieve();
+  void relieve_now();
   void look_later();
   void look();
   void trim_after_burst();
-  void end_stalled();
-  void end_victims(std::string address, size_t bytes);
+  // `left`: so many more may be ended in this turn.
+  void end_some_now();
+  void end_stalled(size_t& left);
+  void end_victims(size_t& left);
+  void end_victims(const std::string& address, size_t bytes, size_t& left);
   void end(MemoryAccount& account, const char* why);
   void close(MemoryAccount& account);
 
@@ -155,6 +159,7 @@ class MemoryBudget {
   std::unordered_set<MemoryAccount*> accounts_;
   std::unordered_set<MemoryAccount*> waiting_;
   bool relief_scheduled_ = false;
+  bool ending_ = false;
   uint64_t refused_ = 0;
   uint64_t ended_ = 0;
   SteadyTime logged_;
