@@ -26,8 +26,6 @@ Result<> LayoutAdoption::begin(uint64_t run, const Knows& knows) {
   size_t kept = 0;
   size_t ended = 0;
   for (RecordedLayout& layout : loaded.layouts) {
-    // On record they lie by their numbers, which are random. A layout has them by offset: each comes behind the last.
-    std::ranges::sort(layout.grants, {}, [](const HeldGrant& grant) { return grant.file.begin; });
     // Its session at each brick is closed like that of any stranger. Or only a recall has put it on record, and no
     // answer has told of anything in it.
     const bool told = !layout.complete || !layout.grants.empty() || !layout.holes.empty();
@@ -35,6 +33,8 @@ Result<> LayoutAdoption::begin(uint64_t run, const Knows& knows) {
       records_.forget(layout);
       continue;
     }
+    // On record they lie by their numbers, which are random. A layout has them by offset: each comes behind the last.
+    std::ranges::sort(layout.grants, {}, [](const HeldGrant& grant) { return grant.file.begin; });
     if (enter(layout)) {
       ++kept;
       continue;

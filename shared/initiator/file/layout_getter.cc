@@ -213,9 +213,9 @@ void LayoutGetter::ask_for_end(uint64_t offset) {
 }
 
 void LayoutGetter::refused(const MetadataError& error) {
-  file_.fabric.statistics.layoutgets_refused.add();
-  // Nobody has it open any more (no_open()): whoever opens it next asks.
+  // Nobody has it open any more (no_open()), so nothing was sent: whoever opens it next asks.
   if (error.number == EBADF) return;
+  file_.fabric.statistics.layoutgets_refused.add();
   const DataPathOptions& options = file_.fabric.options;
   Milliseconds pause = options.layout_pause;
   switch (error.status) {
