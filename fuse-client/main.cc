@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
   app.footer(kOptionsHelp);
   app.set_version_flag("-V,--version", version_text("pnfsrdma-fuse"));
   bool fake = false, ignored = false;
-  app.add_option("source", line.source, "server[:port]:/path")->required();
+  app.add_option("source", line.source, "server[,server...][:port]:/path")->required();
   app.add_option("mountpoint", line.mountpoint, "an existing directory")->required();
   app.add_option("-o", line.options, "mount options, separated by commas")->allow_extra_args(false);
   app.add_flag("-f", is_helper ? fake : line.foreground, is_helper ? "check only" : "stay in the foreground");

@@ -144,8 +144,8 @@ std::vector<std::string> fuse_arguments(const MountOptions& options, std::string
   // "server:/path[iwarp+process]": what `mount` shows as the source, with where the data goes and what it
   // survives.
   std::string source;
-  for (const char c :
-       fmt::format("{}:{}[{}+{}]", client::hosts_text(options), options.path, transport, durability)) {
+  for (const char c : fmt::format("{}:{}[{}+{}]", initiator::hosts_text(options.host, options.other_hosts),
+                                  options.path, transport, durability)) {
     if (c == ',' || c == '\\') source += '\\';  // libfuse splits options at commas
     source += c;
   }

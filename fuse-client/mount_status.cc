@@ -120,6 +120,7 @@ std::string MountStatus::status_json() const {
       {"options", to_json(parts_.options)},
       {"server",
        {{"address", parts_.session.server()},
+        {"host", parts_.session.host_in_use()},
         {"implementation", parts_.session.implementation()},
         {"minor_version", parts_.session.minor_version()},
         {"calls_by", calls_by(parts_.options, parts_.transports)},

@@ -47,7 +47,7 @@ const char* pnfsrdma_last_error(void);
 /* ---- connection ---- */
 
 /* Connects to `source`: "/mnt/pmem", a directory on a mount of pnfsrdma-fuse(8) on this host; or a server,
- * "server:/export/path" ("server:port:/path", "[v6-address]:/path"), as mount(8) would.
+ * "server:/export/path" ("server:port:/path", "[v6-address]:/path", "a,b:/path": several addresses), as mount(8) would.
  * `options`: NULL or "" for a mount, which has its own; for a server NULL or as behind -o of pnfsrdma-fuse(8):
  * hard, soft, softerr, timeo=, retrans=, port=, proto=, minorversion=, require_durability=persistent,
  * flush_after=.

@@ -32,10 +32,14 @@ std::string joined(const json& texts) {
 }
 
 std::string server_text(const json& status) {
-  return fmt::format("{}, NFSv4.{}, calls by {}, lease {} s, {} of {} slots in use",
-                     text_at(status, "/server/address"), number_at(status, "/server/minor_version"),
-                     text_at(status, "/server/calls_by"), number_at(status, "/server/lease_seconds"),
-                     number_at(status, "/server/slots_in_use"), number_at(status, "/server/slots"));
+  const std::string address = text_at(status, "/server/address");
+  // Of several hosts the one that serves.
+  const bool several = address.find(',') != std::string::npos;
+  return fmt::format("{}{}, NFSv4.{}, calls by {}, lease {} s, {} of {} slots in use", address,
+                     several ? " at " + text_at(status, "/server/host") : "",
+                     number_at(status, "/server/minor_version"), text_at(status, "/server/calls_by"),
+                     number_at(status, "/server/lease_seconds"), number_at(status, "/server/slots_in_use"),
+                     number_at(status, "/server/slots"));
 }
 
 std::string options_text(const json& status) {

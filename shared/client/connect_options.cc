@@ -127,15 +127,6 @@ Result<> parse_source(std::string_view source, ConnectOptions& options) {
   return {};
 }
 
-std::string hosts_text(const ConnectOptions& options) {
-  const auto shown = [](const std::string& host) {
-    return host.find(':') == std::string::npos ? host : "[" + host + "]";
-  };
-  std::string text = shown(options.host);
-  for (const std::string& other : options.other_hosts) text += "," + shown(other);
-  return text;
-}
-
 Result<bool> take_connect_option(const Option& option, ConnectOptions& options) {
   if (!option.value && take_flag(option.name, options)) return true;
   TRY_ASSIGN(bool taken, take_version(option, options));

@@ -35,8 +35,6 @@ struct ConnectOptions {
 // "host:/path", "host:port:/path", "[::1]:/path", and "host,host,...:/path" where one server has several -> hosts,
 // port, path. EINVAL says what is missing.
 Result<> parse_source(std::string_view source, ConnectOptions& options);
-// The hosts as a source has them: "a,[::1]".
-std::string hosts_text(const ConnectOptions& options);
 
 // False: it is none of these. EINVAL names the option and what it may be.
 Result<bool> take_connect_option(const Option& option, ConnectOptions& options);

@@ -76,6 +76,7 @@ class Stat(unittest.TestCase):
         self.assertEqual(status["mounted_on"], str(self.mount.path))
         self.assertEqual(status["durability"], "volatile")  # a pool on tmpfs
         self.assertEqual(status["server"]["address"], f"127.0.0.1:{self.cluster.nfs_port}")
+        self.assertEqual(status["server"]["host"], "127.0.0.1")
         self.assertEqual(status["server"]["minor_version"], 2)
         self.assertIn("iwarp", status["transports"])
         (device,) = status["devices"]

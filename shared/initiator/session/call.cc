@@ -100,8 +100,9 @@ Result<bool> Session::State::send_new(Call& call, bool wait) {
 void Session::State::transmit(const std::shared_ptr<SessionSocket>& socket, ByteSpan record) {
   // Disarmed first: else the reply could wake the background thread as well.
   poller_.disarm(options.idle_delay);
-  if (auto sent = socket->send(record, options.timeout); !sent) {
+  if (auto sent = socket->send(record, options.silence()); !sent) {
     Lock lock(mutex_);
+    if (sent.error().number() == ETIMEDOUT && socket == socket_) silent_ = true;
     lose(lock, socket, Damage::kConnection, sent.error().to_string());
   }
 }
@@ -131,12 +132,20 @@ Result<> Session::State::await_reply(Call& call) {
 }
 
 // RFC 8881, 2.10.6.2: no retransmission on a connection that lives. So a server that is silent for too long
-// costs it the connection, and recovery sends again.
+// costs it the connection, and recovery sends again. One that answers other calls may take its time for this one.
 void Session::State::check_patience(Lock& lock, const Slot& slot) {
-  if (!connected() || now() - slot.sent_at < options.silence()) return;
+  const SteadyTime time = now();
+  const bool silent = time - std::max(slot.sent_at, heard_at_) >= silence();
+  if (!connected() || (!silent && time - slot.sent_at < options.timeout)) return;
   log_warning("session", "server-not-responding server={} transmissions={}", server_name, slot.transmissions);
-  silent_ = true;
+  silent_ = silent;
   lose(lock, socket_, Damage::kConnection, "no reply in time");
+}
+
+// A lease is kept by who asks often enough, so that another host is found within it.
+Milliseconds Session::State::silence() const {
+  if (options.other_hosts.empty()) return options.silence();
+  return std::min(options.silence(), std::max<Milliseconds>(established_.lease / 3, std::chrono::seconds(1)));
 }
 
 // Receives once and delivers what came. The lock is released meanwhile.
@@ -149,6 +158,7 @@ void Session::State::poll_once(Lock& lock, bool wait) {
   const Result<> result = socket->receive(wait, received_);
   lock.lock();
   polling_ = false;
+  if (!received_.empty() && socket == socket_) heard_at_ = now();
   for (Bytes& record : received_) deliver(std::move(record));
   if (!result) lose(lock, socket, Damage::kConnection, result.error().to_string());
 }

@@ -54,16 +54,22 @@ Establishment::Establishment(const SessionOptions& options, const std::atomic<bo
   established_.minor_version = options.minor_version;
 }
 
-Result<Recovered> Establishment::recover(const Socket& socket, Damage damage,
+Result<Recovered> Establishment::recover(const Socket& socket, Damage damage, bool elsewhere,
                                          const std::function<Result<>()>& session_lost) {
-  TRY(try_to_recover(socket, damage, session_lost));
+  TRY(try_to_recover(socket, damage, elsewhere, session_lost));
+  if (asked_) server_ = std::exchange(asked_, std::nullopt);
   return Recovered{.established = established_,
                    .new_session = std::exchange(new_session_, false),
                    .new_client = std::exchange(new_client_, false)};
 }
 
-Result<> Establishment::try_to_recover(const Socket& socket, Damage damage,
+Result<> Establishment::try_to_recover(const Socket& socket, Damage damage, bool elsewhere,
                                        const std::function<Result<>()>& session_lost) {
+  // A stranger must not get what others are still waiting for.
+  if (elsewhere && damage < Damage::kClient) {
+    TRY(exchange_id(socket));
+    if (new_client_) return begin_session(socket);
+  }
   if (damage == Damage::kConnection) {
     TRY_ASSIGN(const bool bound, bind(socket));
     if (bound) return {};
@@ -82,6 +88,10 @@ Result<> Establishment::try_to_recover(const Socket& socket, Damage damage,
     }
   }
   TRY(exchange_id(socket));
+  return begin_session(socket);
+}
+
+Result<> Establishment::begin_session(const Socket& socket) {
   TRY_ASSIGN(const Status status, create_session(socket));
   if (status != Status::kOk) return std::unexpected(to_error("CREATE_SESSION", status));
   return {};
@@ -109,10 +119,10 @@ Result<> Establishment::exchange_id(const Socket& socket) {
     implementation.name += " mount=" + options_.mount_point;
   arguments.implementation = implementation;
 
+  const uint32_t minor_version = established_.minor_version;
   TRY_ASSIGN(nfs4::CompoundResults results, exchange(socket, arguments, patience_));
   if (results.status == Status::kMinorVersMismatch && established_.minor_version > 1) {
-    log_info("session", "minor-version-fallback server={} from={}", options_.host,
-             established_.minor_version);
+    log_info("session", "minor-version-fallback server={} from={}", options_.host, minor_version);
     established_.minor_version = 1;
     TRY_ASSIGN(results, exchange(socket, arguments, patience_));
   }
@@ -127,7 +137,10 @@ Result<> Establishment::exchange_id(const Socket& socket) {
   if (response == nullptr) return fail(EPROTO, "EXCHANGE_ID: the MDS answered another operation");
 
   const nfs4::ExchangeIdResult& result = response->result;
-  TRY(check_server(result));
+  if (const Result<> same = check_server(result); !same) {
+    established_.minor_version = minor_version;  // of the server that is meant
+    return same;
+  }
   const bool confirmed = (result.flags & nfs4::kExchangeConfirmed) != 0;
   // Else nothing of the state of before exists.
   const bool same = confirmed && result.client_id == established_.clientid;
@@ -142,10 +155,10 @@ Result<> Establishment::exchange_id(const Socket& socket) {
 // Of several hosts: what one has granted means nothing to a server that is another one (RFC 8881, 2.10.4).
 Result<> Establishment::check_server(const nfs4::ExchangeIdResult& result) {
   if (options_.other_hosts.empty()) return {};
-  const std::pair answers(result.server_owner.major_id, result.server_scope);
-  if (!server_) server_ = answers;
-  if (*server_ == answers) return {};
-  return fail(EREMCHG, "EXCHANGE_ID: another server answers here than at the first of the hosts");
+  asked_.emplace(result.server_owner.major_id, result.server_scope);
+  if (!server_ || *server_ == *asked_) return {};
+  asked_.reset();
+  return fail(EREMCHG, "EXCHANGE_ID: another server answers here than before");
 }
 
 nfs4::CreateSessionArguments Establishment::session_wish() const {
@@ -197,6 +210,8 @@ void Establishment::note_session(const nfs4::CreateSessionResult& result) {
 Result<nfs4::CompoundResults> Establishment::exchange(const Socket& socket, nfs4::ArgumentOperation operation,
                                                       Milliseconds patience) {
   BackOff back_off(options_.delay_first, std::chrono::seconds(1));
+  // Another host is asked the sooner.
+  const SteadyTime until = options_.other_hosts.empty() ? SteadyTime::max() : steady_now() + patience;
   Bytes record;
   for (int round = 0;; ++round) {
     const uint32_t xid = (next_xid_++ << kSlotBits) | kOutsideXid;
@@ -211,7 +226,8 @@ Result<nfs4::CompoundResults> Establishment::exchange(const Socket& socket, nfs4
     if (results->status == Status::kOk && results->operations.size() != 1) {
       return fail(EPROTO, "the MDS sent a wrong number of results");
     }
-    if (results->status != Status::kDelay || round >= kDelaysMax) return std::move(*results);
+    const bool enough = round >= kDelaysMax || steady_now() >= until;
+    if (results->status != Status::kDelay || enough) return std::move(*results);
     sleep_for(back_off.next());
     if (stop_) return fail(ECANCELED, "the mount is ending");
   }

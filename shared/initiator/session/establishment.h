@@ -49,9 +49,13 @@ class Establishment {
   // Errors: ECONNRESET, ETIMEDOUT (try again on a new connection), EPROTO, EPROTONOSUPPORT (neither minor
   // version), EBUSY (another client uses our owner id), EREMCHG (another server than before), ECANCELED (stop);
   // others as the server's status says. `session_lost` is called before a new session takes the place of one
-  // that is lost, unless the client is lost as well; its error ends the attempt.
-  Result<Recovered> recover(const std::shared_ptr<SessionSocket>& socket, Damage damage,
+  // that is lost, unless the client is lost as well; its error ends the attempt. `elsewhere`: this is not the host
+  // that answered last, so it first has to say that it is the same server.
+  Result<Recovered> recover(const std::shared_ptr<SessionSocket>& socket, Damage damage, bool elsewhere,
                             const std::function<Result<>()>& session_lost);
+
+  // The next one that answers is the server.
+  void forget_server() { server_.reset(); }
 
   // Sends these bytes and waits for their answer, whatever it says.
   Result<Bytes> repeat(const std::shared_ptr<SessionSocket>& socket, ByteSpan request, uint32_t xid);
@@ -64,8 +68,9 @@ class Establishment {
                                          nfs4::ArgumentOperation operation, Milliseconds patience);
 
  private:
-  Result<> try_to_recover(const std::shared_ptr<SessionSocket>& socket, Damage damage,
+  Result<> try_to_recover(const std::shared_ptr<SessionSocket>& socket, Damage damage, bool elsewhere,
                           const std::function<Result<>()>& session_lost);
+  Result<> begin_session(const std::shared_ptr<SessionSocket>& socket);
   Result<bool> bind(const std::shared_ptr<SessionSocket>& socket);
   Result<> exchange_id(const std::shared_ptr<SessionSocket>& socket);
   Result<> check_server(const nfs4::ExchangeIdResult& result);
@@ -82,7 +87,9 @@ class Establishment {
   uint32_t create_sequence_ = 0;
   uint32_t next_xid_ = 1;
   Established established_;
-  std::optional<std::pair<nfs4::OwnerId, nfs4::OwnerId>> server_;  // of several hosts: its owner and scope
+  // Of several hosts: owner and scope of the server that recover() has found, and of the one that was asked last.
+  using Server = std::pair<nfs4::OwnerId, nfs4::OwnerId>;
+  std::optional<Server> server_, asked_;
   // Since the last recover() that succeeded: one that failed may have made them all the same.
   bool new_session_ = false, new_client_ = false;
 };

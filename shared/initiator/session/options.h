@@ -19,6 +19,9 @@ class Transport;
 
 namespace pnfsrdma::initiator {
 
+// The addresses of one server as a source has them: "a,[::1]".
+std::string hosts_text(const std::string& host, const std::vector<std::string>& others);
+
 // How to reach an MDS and how patient to be.
 struct SessionOptions {
   std::string host;

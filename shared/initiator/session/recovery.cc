@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -20,6 +23,23 @@ constexpr Milliseconds kReconnectMax = std::chrono::seconds(2);
 Session::Operations limits_question() {
   return {nfs4::PutRootFileHandleArguments{},
           nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kLeaseTime)}};
+}
+
+// BADXDR: it is no answer at all.
+nfs4::Status sequence_status(const Bytes& record) {
+  const Result<ByteSpan> bytes = results_of(record);
+  if (!bytes) return nfs4::Status::kBadXdr;
+  auto reader = nfs4::CompoundResultReader::open(*bytes);
+  if (!reader) return nfs4::Status::kBadXdr;
+  if (reader->left() == 0)
+    return reader->status() == nfs4::Status::kOk ? nfs4::Status::kBadXdr : reader->status();
+  const auto sequence = reader->result<nfs4::SequenceResponse>();
+  return sequence ? nfs4::Status::kOk : sequence.error();
+}
+
+// A connection that was made and then lost may be a server that is just starting.
+bool passes(int error) {
+  return error == ECONNRESET || error == EPIPE;
 }
 
 }  // namespace
@@ -60,36 +80,51 @@ Result<> Session::State::establish_first(CallbackHandler* callbacks, RecoveryHan
   for (;;) {
     const Result<> result = try_to_recover(Damage::kClient);
     if (result) return {};
-    const int number = result.error().number();
-    // A connection that was made and then lost may be a server that is just starting.
-    const bool passing = number == ECONNRESET || number == EPIPE;
-    if (!passing || now() > until) return result;
+    if (!passes(result.error().number()) || now() > until) return result;
     sleep_for(back_off.next());
   }
 }
 
-// Each of the server's hosts, from the one that answered last on.
+// Each of the server's hosts, from the one that answered last on. The error has what each of them said, and is one
+// that passes if one of theirs does.
 Result<> Session::State::try_to_recover(Damage damage) {
-  for (size_t tried = 1;; ++tried) {
-    const std::string& host = tried_at_ == 0 ? options.host : options.other_hosts[tried_at_ - 1];
-    Result<> result = recover_at(host, damage);
-    if (result || tried > options.other_hosts.size() || aborted) return result;
-    log_info("session", "host-tried server={} host={} cause=\"{}\"", server_name, host,
+  if (options.other_hosts.empty()) return recover_at(0, damage);
+  std::string causes;
+  int number = 0;
+  bool all_are_others = true;
+  for (size_t tried = 0; tried <= options.other_hosts.size(); ++tried) {
+    const size_t at = tried_at_;
+    const Result<> result = recover_at(at, damage);
+    if (result || aborted) return result;
+    log_info("session", "host-tried server={} host={} cause=\"{}\"", server_name, host(at),
              result.error().to_string());
+    causes += fmt::format("{}{}: {}", causes.empty() ? "" : "; ", host(at), result.error().to_string());
+    if (!passes(number)) number = result.error().number();
+    all_are_others &= result.error().number() == EREMCHG;
     next_host();
   }
+  // It was made anew, at all of its addresses.
+  if (all_are_others) establishment_.forget_server();
+  return fail(number, causes);
+}
+
+const std::string& Session::State::host(size_t number) const {
+  return number == 0 ? options.host : options.other_hosts[number - 1];
 }
 
 void Session::State::next_host() {
   tried_at_ = (tried_at_ + 1) % (1 + options.other_hosts.size());
 }
 
-Result<> Session::State::recover_at(const std::string& host, Damage damage) {
-  TRY_ASSIGN(auto socket, SessionSocket::connect(options, host, kConnectTimeout, options.message_size + 4096,
-                                                 socket_counters_, destruction_));
-  TRY_ASSIGN(const Recovered recovered,
-             establishment_.recover(socket, damage, [&] { return ask_what_was_done(socket); }));
-  if (!options.other_hosts.empty()) log_info("session", "host-found server={} host={}", server_name, host);
+Result<> Session::State::recover_at(size_t at, Damage damage) {
+  TRY_ASSIGN(auto socket,
+             SessionSocket::connect(options, host(at), kConnectTimeout, options.message_size + 4096,
+                                    socket_counters_, destruction_));
+  TRY_ASSIGN(const Recovered recovered, establishment_.recover(socket, damage, at != found_at_,
+                                                               [&] { return ask_what_was_done(socket); }));
+  found_at_ = at;
+  if (!options.other_hosts.empty())
+    log_info("session", "host-found server={} host={}", server_name, host(at));
   publish(socket, recovered);
   bool reclaiming = false;
   {
@@ -131,7 +166,9 @@ void Session::State::publish(const std::shared_ptr<SessionSocket>& socket, const
     established_ = recovered.established;
     established_.lease = lease;
     socket_ = socket;
-    renewed_at_ = now();
+    host_ = host(found_at_);
+    renewed_at_ = heard_at_ = now();
+    silent_ = false;
     settle_slots(recovered.new_session, to_send);
     if (recovered.new_session) status_flags_ = 0;
     test_wanted_ |= renewed;
@@ -151,7 +188,7 @@ void Session::State::publish(const std::shared_ptr<SessionSocket>& socket, const
   // Exactly once: the same bytes, slot and number (RFC 8881, 2.10.6.1.3). Nobody touches a request that is
   // kSent.
   for (Slot* slot : to_send) {
-    if (!socket->send(slot->request, options.timeout)) break;  // the next reader notices
+    if (!socket->send(slot->request, options.silence())) break;  // the next reader notices
   }
 }
 
@@ -168,13 +205,16 @@ Result<> Session::State::ask_what_was_done(const std::shared_ptr<SessionSocket>&
   }
   // Their requests are read-only, and their owners wait.
   for (Slot* slot : unanswered) {
-    TRY_ASSIGN(Bytes record, establishment_.repeat(socket, slot->request, slot->xid));
-    const Result<ByteSpan> bytes = results_of(record);
-    if (!bytes) continue;
-    auto reader = nfs4::CompoundResultReader::open(*bytes);
-    if (!reader || reader->left() == 0 || !reader->result<nfs4::SequenceResponse>()) continue;
-    Lock lock(mutex_);
-    deliver_reply(*slot, std::move(record));
+    BackOff back_off(options.delay_first, options.delay_max);
+    for (nfs4::Status status = nfs4::Status::kDelay; status == nfs4::Status::kDelay && !aborted;) {
+      TRY_ASSIGN(Bytes record, establishment_.repeat(socket, slot->request, slot->xid));
+      status = sequence_status(record);
+      // The server is still at it, in a session that is only lost to us.
+      if (status == nfs4::Status::kDelay) sleep_for(back_off.next());
+      if (status != nfs4::Status::kOk) continue;
+      Lock lock(mutex_);
+      deliver_reply(*slot, std::move(record));
+    }
   }
   return {};
 }
@@ -288,10 +328,30 @@ void Session::State::recover() {
 void Session::State::keep_lease() {
   {
     Lock lock(mutex_);
-    if (standing_ != Standing::kLive || now() - renewed_at_ < established_.lease / 3) return;
-    renewed_at_ = now();
+    const SteadyTime time = now();
+    const bool due = time - renewed_at_ >= established_.lease / 3 || is_in_doubt(time);
+    if (standing_ != Standing::kLive || !due) return;
+    renewed_at_ = time;
   }
   post(std::make_unique<Call>());
+}
+
+// Somebody waits, and nothing was heard: a host that lives answers a SEQUENCE at once.
+bool Session::State::is_in_doubt(SteadyTime time) {
+  if (options.other_hosts.empty()) return false;
+  const SteadyTime then = time - silence() / 2;
+  return renewed_at_ < then && heard_at_ < then &&
+         std::ranges::any_of(
+             slots_.all(),
+             [&](const auto& slot) { return slot->phase == Slot::Phase::kSent && slot->sent_at < then; });
+}
+
+// For the answers that nobody waits for, the lease's among them: a host that vanished says nothing.
+void Session::State::keep_patience() {
+  Lock lock(mutex_);
+  for (const auto& slot : slots_.all()) {
+    if (slot->phase == Slot::Phase::kSent) check_patience(lock, *slot);
+  }
 }
 
 // Receives what came while nobody else did; arms or disarms the watch on the socket.
@@ -316,12 +376,14 @@ void Session::State::run_background() {
       Lock lock(mutex_);
       if (stopping_ || aborted) return;
       longest = std::max<Milliseconds>(established_.lease / 6, std::chrono::milliseconds(100));
+      if (!options.other_hosts.empty()) longest = std::min(longest, silence() / 4);
       if (standing_ == Standing::kDisconnected) longest = Milliseconds(0);
     }
     const Poller::Events events = poller_.wait(longest);
     recover();
     keep_watch(events);
     keep_lease();
+    keep_patience();
     free_revoked();
   }
 }

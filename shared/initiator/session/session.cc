@@ -10,12 +10,19 @@
 
 namespace pnfsrdma::initiator {
 
+std::string hosts_text(const std::string& host, const std::vector<std::string>& others) {
+  const auto shown = [](const std::string& one) {
+    return one.find(':') == std::string::npos ? one : "[" + one + "]";
+  };
+  std::string text = shown(host);
+  for (const std::string& other : others) text += "," + shown(other);
+  return text;
+}
+
 namespace {
 
 std::string name_of(const SessionOptions& options) {
-  std::string hosts = options.host;
-  for (const std::string& other : options.other_hosts) hosts += "," + other;
-  return fmt::format("{}:{}", hosts, options.port);
+  return fmt::format("{}:{}", hosts_text(options.host, options.other_hosts), options.port);
 }
 
 }  // namespace
@@ -58,6 +65,11 @@ void Session::State::end() {
 Established Session::State::established() const {
   const std::lock_guard lock(mutex_);
   return established_;
+}
+
+std::string Session::State::host_in_use() const {
+  const std::lock_guard lock(mutex_);
+  return host_;
 }
 
 Result<CompoundReply> Session::State::finish_measured(Call& call) {
@@ -174,6 +186,9 @@ Milliseconds Session::lease() const {
 }
 std::string Session::implementation() const {
   return state_->established().implementation;
+}
+std::string Session::host_in_use() const {
+  return state_->host_in_use();
 }
 const std::string& Session::server() const {
   return state_->server_name;

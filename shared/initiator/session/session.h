@@ -161,8 +161,10 @@ class Session {
   Milliseconds lease() const;
   // A lease after the newest answered call was sent: until then the server has not expired it.
   SteadyTime lease_end() const;
-  // "mds1:2049", for messages.
+  // "mds1,mds2:2049", for messages.
   const std::string& server() const;
+  // Of the server's hosts the one that the connection leads to, or led to last.
+  std::string host_in_use() const;
   // What the server calls itself (eir_server_impl_id), for display. May be empty.
   std::string implementation() const;
   SessionStatistics statistics() const;

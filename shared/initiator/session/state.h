@@ -76,6 +76,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   std::string server_name;
 
   Established established() const;
+  std::string host_in_use() const;
   SessionStatistics statistics() const;
 
  private:
@@ -96,6 +97,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   Result<> await_reply(Call& call);
   std::optional<Error> stop_reason(Lock& lock, Call& call);
   void check_patience(Lock& lock, const Slot& slot);
+  Milliseconds silence() const;
   bool usable_by(const CallOptions& call) const;
   bool connected() const;
   bool replies_awaited();
@@ -124,7 +126,8 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void lose(Lock& lock, const std::shared_ptr<SessionSocket>& socket, Damage damage, std::string_view why);
   void recover();
   Result<> try_to_recover(Damage damage);
-  Result<> recover_at(const std::string& host, Damage damage);
+  Result<> recover_at(size_t host, Damage damage);
+  const std::string& host(size_t number) const;
   void next_host();
   void publish(const std::shared_ptr<SessionSocket>& socket, const Recovered& recovered);
   Result<> ask_what_was_done(const std::shared_ptr<SessionSocket>& socket);
@@ -134,9 +137,13 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void post_limits();
   void take_limits(const CompoundReply& reply);
   void keep_lease();
+  bool is_in_doubt(SteadyTime time);
+  void keep_patience();
   void keep_watch(Poller::Events events);
 
-  size_t tried_at_ = 0;  // the background thread's: which of the server's hosts, 0 is the first one
+  // The background thread's: which of the server's hosts, 0 is the first one.
+  size_t tried_at_ = 0;
+  size_t found_at_ = 0;
 
   // revoked.cc; the background thread, and the posts thread with the answers.
   void free_revoked();
@@ -167,6 +174,8 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   bool test_wanted_ = false;     // whatever the flags say: the session is a new one
   SteadyTime renew_again_at_{};  // opens that it does not know
   SteadyTime renewed_at_;
+  SteadyTime heard_at_;       // anything, by socket_
+  std::string host_;          // it leads to
   SteadyTime answered_at_{};  // when the newest answered call was sent, on the clock of lease_end
   SteadyTime last_call_;
   bool reclaim_wanted_ = false;  // stateids are in doubt

@@ -14,16 +14,20 @@ using testing::Not;
 
 MountReading reading(uint64_t reads, uint64_t bytes) {
   MountReading taken{{"mds:/[iwarp+process]", "/mnt/pmem"}, {}, {}};
-  taken.status = {
-      {"mounted_seconds", 75},
-      {"durability", "process"},
-      {"server", {{"address", "mds:2049"}, {"minor_version", 2}, {"calls_by", "tcp"}, {"lease_seconds", 30}}},
-      {"devices", json::array({{{"device", "ab12"},
-                                {"connected", true},
-                                {"transport", "iwarp"},
-                                {"flush_method", "native"},
-                                {"choice", "verbs 192.0.2.1:20052 failed: no route"}}})},
-      {"latency", {{"read", {{"count", reads}, {"nanoseconds", reads * 50'000}}}}}};
+  taken.status = {{"mounted_seconds", 75},
+                  {"durability", "process"},
+                  {"server",
+                   {{"address", "mds:2049"},
+                    {"host", "mds"},
+                    {"minor_version", 2},
+                    {"calls_by", "tcp"},
+                    {"lease_seconds", 30}}},
+                  {"devices", json::array({{{"device", "ab12"},
+                                            {"connected", true},
+                                            {"transport", "iwarp"},
+                                            {"flush_method", "native"},
+                                            {"choice", "verbs 192.0.2.1:20052 failed: no route"}}})},
+                  {"latency", {{"read", {{"count", reads}, {"nanoseconds", reads * 50'000}}}}}};
   taken.statistics = {{"rdma_read_bytes", bytes},
                       {"mds_read_bytes", bytes / 3},
                       {"rdma_reads", reads},

@@ -42,7 +42,7 @@ TEST(Source, SeveralHosts) {
   EXPECT_EQ(options.other_hosts, (std::vector<std::string>{"fe80::1", "10.0.0.3"}));
   EXPECT_EQ(options.port, 12049);
   EXPECT_EQ(options.path, "/x");
-  EXPECT_EQ(client::hosts_text(options), "a.example,[fe80::1],10.0.0.3");
+  EXPECT_EQ(initiator::hosts_text(options.host, options.other_hosts), "a.example,[fe80::1],10.0.0.3");
 }
 
 TEST(Source, WhatIsMissingIsSaid) {

@@ -45,6 +45,8 @@ class ScriptedMds {
   explicit ScriptedMds(in_addr_t host = INADDR_LOOPBACK, uint16_t number = 0) {
     listener_ = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(number), .sin_addr = {htonl(host)}};
+    const int on = 1;  // of one that was there before connections may remain
+    CHECK(::setsockopt(listener_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
     CHECK(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
     CHECK(::listen(listener_.get(), 16) == 0);
     socklen_t size = sizeof address;
@@ -74,6 +76,8 @@ class ScriptedMds {
   uint32_t status_flags = 0;
   uint32_t slots = 8;
   std::string owner = "server";  // so_major_id
+  bool silent = false;           // it takes what comes and says nothing
+  uint32_t resets = 0;           // so many connections are ended at once
   std::vector<Bytes>
       requests;  // every record with a SEQUENCE as it came, without those that ask for the lease
   std::vector<nfs4::SequenceArguments> sequences;
@@ -156,6 +160,10 @@ class ScriptedMds {
       const std::lock_guard lock(mutex);
       if (stopping_ || !fd) return;
       ++connections;
+      if (resets > 0) {
+        --resets;
+        continue;
+      }
       auto peer = std::make_shared<Peer>(Peer{std::move(fd)});
       peers_.push_back(peer);
       threads_.emplace_back([this, peer] { serve(peer); });
@@ -190,6 +198,7 @@ class ScriptedMds {
     const std::lock_guard lock(mutex);
     const auto start = rpc::peek_message(record);
     CHECK(start.has_value());
+    if (silent) return true;
     if (start->type == rpc::MessageType::kReply) {
       callback_replies_[start->xid] = record;
       changed_.notify_all();
