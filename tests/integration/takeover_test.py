@@ -231,6 +231,29 @@ class Takeover(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(mount.path)), sorted(writer.made))
         mount.unmount()
 
+    def test_an_idle_mount_of_both_hosts_keeps_its_lock(self):
+        """No program asks for anything while the host says nothing any more; the lease goes on at the other one."""
+        mount = MountOfBoth(self.cluster, "both", "", self.cluster.nfs_port)
+        self.cluster.mounts.append(mount)
+        held = OpenFile(mount.path / "held")
+        held.call(fcntl.lockf, held.descriptor, fcntl.LOCK_EX)
+        mount.wait_until_quiet()
+        self.cluster.signal("mds", signal.SIGSTOP)
+        wait_until(lambda: self.cluster.log("both").rfind(" host=127.0.0.2") > 0, TAKEOVER_SECONDS,
+                   "the mount is at the other host")
+        self.assertIn("server-not-responding", self.cluster.log("both"))
+        self.cluster.move_address("mds2")
+        other = OpenFile(self.cluster.mount() / "held")
+        with self.assertRaises(BlockingIOError):
+            other.call(fcntl.lockf, other.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.write(b"still its own")
+        held.fsync()
+        for file in (held, other):
+            file.close()
+        self.cluster.signal("mds", signal.SIGCONT)
+        self.assertEqual(self.cluster.processes["mds"].wait(timeout=30), FENCED)
+        mount.unmount()
+
     def test_one_member_of_etcd_may_be_lost(self):
         mount = self.cluster.mount()
         writer = Names(mount.path)
