@@ -7,7 +7,7 @@ FUZZ_SECONDS ?= 40
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo demo-stop packages test test-unit test-web pictures test-tsan test-fuzz test-demo test-packages test-lab build-dev build-tsan build-fuzz build-lab build-ahead built-ahead sim sim-soak lab lab-test lab-bench bench bench-server conformance soak format format-check tidy clean
+.PHONY: help build demo demo-stop demo-ha demo-ha-stop packages test test-unit test-web pictures test-tsan test-fuzz test-demo test-packages test-lab build-dev build-tsan build-fuzz build-lab build-ahead built-ahead sim sim-soak lab lab-test lab-bench bench bench-server conformance soak format format-check tidy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,14 @@ demo: ## Start brick, MDS and a mount, do real work on it, prove where the data 
 
 demo-stop: ## Unmount and stop what `make demo` left running
 	@tests/demo/stop.sh
+
+demo-ha: ## Two MDSs, two bricks, three members of etcd, a host each in network namespaces: what is lost, and for how long all waits (CHECK=1: cleans up)
+	@packaging/dependencies.sh build ha
+	@$(MAKE) --no-print-directory build
+	@CHECK=$(CHECK) python3 tests/ha/demo.py build/release/bin || [ $$? -eq 77 ]
+
+demo-ha-stop: ## Unmount and stop what `make demo-ha` left running
+	@python3 tests/ha/stop.py
 
 packages: ## deb and rpm for this system in build/release/packages
 	@packaging/dependencies.sh build web-build packages
@@ -94,7 +102,7 @@ test-fuzz: built-ahead build-fuzz
 
 # With the programs of test-unit: under sanitizers, and without a third build of everything.
 test-demo:
-	@packaging/dependencies.sh build demo
+	@packaging/dependencies.sh build demo ha
 	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse
 	@ctest --preset dev -V -L demo --no-tests=error --output-junit $(RESULTS)/demo.xml
 

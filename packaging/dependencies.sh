@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages a build, the tests or the demo need. Quiet and quick when they are there already.
-# usage: packaging/dependencies.sh [--list] build|test|peers|demo|bench|fuzz|tidy|web-build|web|packages-build|packages|booted|lab|tree ...
+# usage: packaging/dependencies.sh [--list] build|test|peers|demo|ha|bench|fuzz|tidy|web-build|web|packages-build|packages|booted|lab|tree ...
 #   --list: only print the names (of Debian 12 and 13 alike)
 set -eu
 
@@ -13,6 +13,8 @@ test="tshark python3 acl attr rsync fio sqlite3 iproute2 procps util-linux prome
 # Other people's servers, for tests/integration/other_server_test.py. Not part of "test": the package starts an NFS server.
 peers="nfs-ganesha nfs-ganesha-vfs"
 demo="fio sqlite3 git attr python3 procps util-linux coreutils"
+# Two metadata servers and their log, a network namespace each (tests/ha).
+ha="etcd-server iproute2 python3 util-linux fuse3"
 bench="fio sqlite3 gcc python3 git procps util-linux"
 fuzz="clang-19 libclang-rt-19-dev"
 tidy="clang-tidy-19 clang-format-19"
@@ -32,7 +34,7 @@ tree="linux-image-amd64 kmod busybox-static xz-utils ndctl iproute2 rdma-core li
 list=0
 [ "${1:-}" != --list ] || { list=1; shift; }
 
-[ "$#" -gt 0 ] || { echo "usage: $0 [--list] build|test|peers|demo|bench|fuzz|tidy|web-build|web|packages-build|packages|booted|lab|tree ..." >&2; exit 2; }
+[ "$#" -gt 0 ] || { echo "usage: $0 [--list] build|test|peers|demo|ha|bench|fuzz|tidy|web-build|web|packages-build|packages|booted|lab|tree ..." >&2; exit 2; }
 wanted=""
 for set in "$@"; do
   case "$set" in
@@ -40,6 +42,7 @@ for set in "$@"; do
     test) wanted="$wanted $test" ;;
     peers) wanted="$wanted $peers" ;;
     demo) wanted="$wanted $demo" ;;
+    ha) wanted="$wanted $ha" ;;
     bench) wanted="$wanted $bench" ;;
     fuzz) wanted="$wanted $fuzz" ;;
     tidy) wanted="$wanted $tidy" ;;
@@ -50,7 +53,7 @@ for set in "$@"; do
     booted) wanted="$wanted $booted" ;;
     lab) wanted="$wanted $lab" ;;
     tree) wanted="$wanted $tree" ;;
-    *) echo "$0: unknown set '$set' (build, test, peers, demo, bench, fuzz, tidy, web-build, web, packages-build, packages, booted, lab, tree)" >&2; exit 2 ;;
+    *) echo "$0: unknown set '$set' (build, test, peers, demo, ha, bench, fuzz, tidy, web-build, web, packages-build, packages, booted, lab, tree)" >&2; exit 2 ;;
   esac
 done
 
