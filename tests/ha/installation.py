@@ -35,6 +35,7 @@ class Daemon:
         self.host, self.log_path, self.restarted = host, log, restarted
         self.command = network.command(host, *command)
         self.process, self.begun, self.wanted = None, 0, False
+        self.launches = []  # time.monotonic() of each start
         self.ends = []  # (time.monotonic(), exit code) of those that nobody asked for
         self.lock = threading.Lock()
 
@@ -46,6 +47,7 @@ class Daemon:
     def launch(self):
         with open(self.log_path, "a") as log:
             self.begun = log.tell()
+            self.launches.append(time.monotonic())
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         threading.Thread(target=self.watch, args=[self.process], daemon=True).start()
 
