@@ -50,9 +50,10 @@ def show(system):
     check(work)
     for number, fault in enumerate(FAULTS, 3):
         title(f"{number}. {fault.title}")
-        files, database = play(fault, system, work)
-        say(f"The longest that a file waited: {files:.1f} s; that a transaction did: {database:.1f} s ({fault.counted}).")
-        say(f"{system.serving().host} serves, {system.standing_by().host} follows.")
+        gap = play(fault, system, work)
+        serving, following = system.serving().host, system.standing_by().host
+        say(f"The longest that a file waited: {gap.files:.1f} s; that a transaction did: {gap.database:.1f} s ({fault.counted}).")
+        say(f"{serving} {f'served after {gap.served:.1f} s' if gap.served else 'serves as before'}; {following} follows it.")
         check(work)
     title(f"{len(FAULTS) + 3}. All of it once more")
     work.end()

@@ -149,9 +149,17 @@ FAULTS = [
 ]
 
 
+@dataclass
+class Gap:
+    files: float  # seconds that an operation waited, at most
+    database: float
+    served: float | None  # seconds until an MDS served that had not served before
+
+
 def play(fault, system, work):
-    """One fault, and all is as before: the gaps of files and database, in seconds."""
+    """One fault, and all is as before."""
     since = fault.play(system, work)
     system.wait_until_settled()
     work.goes_on(time.monotonic())
-    return work.gaps(since)
+    served = system.serving().when_said("ready") - since
+    return Gap(*work.gaps(since), served if served > 0 else None)

@@ -4,8 +4,8 @@
 
 usage: gaps.py BIN_DIRECTORY [--rounds N] [--only FAULT,...]
 
-A gap is the longest that one operation waited, of a writer of files and a database (faults.py says from when on). Behind each round
-all that was acknowledged has to be there.
+A gap is the longest that one operation waited, of a writer of files and a database (faults.py says from when on); beside it, when
+another MDS served. Behind each round all that was acknowledged has to be there.
 """
 import argparse
 import math
@@ -26,8 +26,8 @@ def percentile(values, share):
     return sorted(values)[max(0, math.ceil(len(values) * share) - 1)]
 
 
-def load():
-    return os.getloadavg()[0]
+def columns(values):
+    return [f"{value:.1f} s" for value in (percentile(values, 0.5), percentile(values, 0.99), max(values))] if values else ["", "", ""]
 
 
 def main():
@@ -40,25 +40,25 @@ def main():
     if unknown := set(asked.only.split(",")) - set(known):
         parser.error(f"no such fault: {', '.join(sorted(unknown))}")
     faults = [known[name] for name in asked.only.split(",")]
-    gaps, loads = {fault.name: [] for fault in faults}, []
+    gaps, served, loads = {fault.name: [] for fault in faults}, {fault.name: [] for fault in faults}, []
     with trial(asked.bin) as system:
         work = Work(system.start())
         for number in range(asked.rounds):
             for fault in faults:
                 time.sleep(random.uniform(0.5, 2))  # at any moment between two renewals of the lead
-                files, database = play(fault, system, work)
+                gap = play(fault, system, work)
                 work.check()
-                gaps[fault.name].append(max(files, database))
-                loads.append(load())
-                print(f"{number + 1} {fault.name}: files {files:.2f} s, database {database:.2f} s, load {loads[-1]:.1f}",
-                      file=sys.stderr, flush=True)
+                gaps[fault.name].append(max(gap.files, gap.database))
+                if gap.served:
+                    served[fault.name].append(gap.served)
+                loads.append(os.getloadavg()[0])
+                print(f"{number + 1} {fault.name}: {gap}, load {loads[-1]:.1f}", file=sys.stderr, flush=True)
         work.end()
         work.check(everything=True)
     print(f"\n{asked.rounds} rounds, {os.cpu_count()} processors, load average {min(loads):.1f} to {max(loads):.1f}:\n")
-    print("| what is lost | the gap counts | p50 | p99 | longest |\n|---|---|---|---|---|")
+    print("| what is lost | the gap counts | gap: p50 | p99 | longest | an MDS served: p50 | p99 | longest |\n|---|---|---|---|---|---|---|---|")
     for fault in faults:
-        values = gaps[fault.name]
-        print(f"| {fault.title} | {fault.counted} | {percentile(values, 0.5):.1f} s | {percentile(values, 0.99):.1f} s | {max(values):.1f} s |")
+        print("| " + " | ".join([fault.title, fault.counted, *columns(gaps[fault.name]), *columns(served[fault.name])]) + " |")
 
 
 if __name__ == "__main__":

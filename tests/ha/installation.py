@@ -4,6 +4,7 @@
 An MDS that ends by itself is started again a second later, as systemd does it (Restart=on-failure).
 """
 import contextlib
+import datetime
 import http.client
 import json
 import pathlib
@@ -99,6 +100,11 @@ class Daemon:
 
     def has_said(self, event):
         return f": {event} " in self.said()
+
+    def when_said(self, event):
+        """By time.monotonic(); the log has the wall clock's time, in ms."""
+        line = next(line for line in self.said().splitlines() if f": {event} " in line)
+        return datetime.datetime.fromisoformat(line.split()[0]).timestamp() - time.time() + time.monotonic()
 
     def wait_for(self, event, seconds=SECONDS):
         def has_said():
