@@ -53,13 +53,12 @@ def main():
                     served[fault.name].append(gap.served)
                 loads.append(os.getloadavg()[0])
                 print(f"{number + 1} {fault.name}: {gap}, load {loads[-1]:.1f}", file=sys.stderr, flush=True)
+        print(f"\n{asked.rounds} rounds, {os.cpu_count()} processors, load average {min(loads):.1f} to {max(loads):.1f}:\n")
+        print("| what is lost | the gap counts | gap: p50 | p99 | longest | an MDS served: p50 | p99 | longest |\n|---|---|---|---|---|---|---|---|")
+        for fault in faults:
+            print("| " + " | ".join([fault.title, fault.counted, *columns(gaps[fault.name]), *columns(served[fault.name])]) + " |")
         work.end()
         work.check(everything=True)
-    print(f"\n{asked.rounds} rounds, {os.cpu_count()} processors, load average {min(loads):.1f} to {max(loads):.1f}:\n")
-    print("| what is lost | the gap counts | gap: p50 | p99 | longest | an MDS served: p50 | p99 | longest |\n|---|---|---|---|---|---|---|---|")
-    for fault in faults:
-        print("| " + " | ".join([fault.title, fault.counted, *columns(gaps[fault.name]), *columns(served[fault.name])]) + " |")
-
 
 if __name__ == "__main__":
     main()
