@@ -60,5 +60,6 @@ def main():
         work.end()
         work.check(everything=True)
 
+
 if __name__ == "__main__":
     main()
