@@ -19,6 +19,8 @@ namespace {
 constexpr Milliseconds kConnectTimeout = std::chrono::seconds(3);
 constexpr Milliseconds kReconnectFirst = std::chrono::milliseconds(20);
 constexpr Milliseconds kReconnectMax = std::chrono::seconds(2);
+// Who takes over is there at any moment.
+constexpr Milliseconds kReconnectMaxWithOthers = std::chrono::milliseconds(250);
 
 Session::Operations limits_question() {
   return {nfs4::PutRootFileHandleArguments{},
@@ -294,7 +296,7 @@ void Session::State::take_limits(const CompoundReply& reply) {
 }
 
 void Session::State::recover() {
-  BackOff back_off(kReconnectFirst, kReconnectMax);
+  BackOff back_off(kReconnectFirst, options.other_hosts.empty() ? kReconnectMax : kReconnectMaxWithOthers);
   for (;;) {
     Damage damage;
     {
