@@ -2,11 +2,15 @@
 #include "server/mds/log/etcd_client.h"
 
 #include <httplib.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/ssl.h>
 
 #include <cerrno>
 #include <charconv>
 #include <nlohmann/json.hpp>
+
+#include "shared/base/owned.h"
 
 namespace pnfsrdma::mds {
 namespace {
@@ -66,7 +70,39 @@ Result<std::vector<KeyRow>> rows_of(const Json& answer) {
   return rows;
 }
 
+// What a request was refused for may pass, or never does.
+int number_of_refusal(int status, const std::string& said) {
+  const auto says = [&](const char* text) { return said.find(text) != std::string::npos; };
+  if (says("database space exceeded")) return ENOSPC;
+  // 400: etcd's own limit. The one of gRPC has the status of many other things.
+  if (status == 400 || says("message larger than max") || says("request is too large")) return EPROTO;
+  return EIO;
+}
+
+using TlsContext = Owned<SSL_CTX, SSL_CTX_free>;
+
+std::unexpected<Error> wrong_file(const char* key, const std::string& path, const char* what) {
+  const char* reason = ERR_reason_error_string(ERR_get_error());
+  return fail(EINVAL, std::string("config: metadata_log.") + key + " " + path + " " + what +
+                          (reason == nullptr ? "" : std::string(": ") + reason));
+}
+
 }  // namespace
+
+Result<> check_files_of(const EtcdOptions& options) {
+  ERR_clear_error();
+  const TlsContext context(SSL_CTX_new(TLS_client_method()));
+  if (!context) return fail(ENOMEM, "SSL_CTX_new");
+  if (!options.authority.empty() &&
+      SSL_CTX_load_verify_locations(context.get(), options.authority.c_str(), nullptr) != 1)
+    return wrong_file("ca_file", options.authority, "has no certificates that can be read");
+  if (options.certificate.empty()) return {};
+  if (SSL_CTX_use_certificate_chain_file(context.get(), options.certificate.c_str()) != 1)
+    return wrong_file("certificate", options.certificate, "has no certificate that can be read");
+  if (SSL_CTX_use_PrivateKey_file(context.get(), options.key.c_str(), SSL_FILETYPE_PEM) != 1)
+    return wrong_file("key", options.key, "is not the key of the certificate, or cannot be read");
+  return {};
+}
 
 struct EtcdClient::Connection {
   explicit Connection(const EtcdOptions& options, const std::string& endpoint)
@@ -103,8 +139,7 @@ Result<EtcdClient::Body> EtcdClient::call(const std::string& path, const std::st
     if (answer->status == 200 && body.json.is_object()) return body;
     const std::string said = body.json.is_object() ? text_of(body.json, "error") : std::string();
     problem = "HTTP status " + std::to_string(answer->status) + (said.empty() ? "" : ": " + said);
-    if (answer->status == 400) number = EPROTO;
-    if (said.find("database space exceeded") != std::string::npos) number = ENOSPC;
+    number = number_of_refusal(answer->status, said);
   }
   connection_.reset();
   ++endpoint_;
@@ -153,11 +188,14 @@ Result<std::vector<KeyRow>> EtcdClient::range(std::string_view from, std::string
   return rows_of(answer.json);
 }
 
-Result<> EtcdClient::trim(std::string_view from, std::string_view end) {
+Result<KeyRevision> EtcdClient::erase(std::string_view from, std::string_view end) {
   const Json erased = {{"key", to_base64(from)}, {"range_end", to_base64(end)}};
   TRY_ASSIGN(const Body answer, call("/v3/kv/deleterange", erased.dump()));
-  const KeyRevision revision = number_of(member(answer.json, "header"), "revision");
-  const Json compacted = {{"revision", std::to_string(revision)}};
+  return number_of(member(answer.json, "header"), "revision");
+}
+
+Result<> EtcdClient::forget(KeyRevision before) {
+  const Json compacted = {{"revision", std::to_string(before)}};
   // Somebody else may have compacted further: nothing is left to do then.
   const auto compaction = call("/v3/kv/compaction", compacted.dump());
   if (!compaction && compaction.error().what().find("has been compacted") == std::string::npos)

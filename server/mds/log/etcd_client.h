@@ -20,6 +20,9 @@ struct EtcdOptions {
   Milliseconds patience{1500};  // with one endpoint, for one answer
 };
 
+// That the PEM files are there and belong together: EINVAL, with the key of the configuration that is wrong.
+Result<> check_files_of(const EtcdOptions& options);
+
 // etcd through its JSON gateway (etcd 3.4: /v3/kv). Source: etcd.io/docs/v3.4/dev-guide/api_grpc_gateway.
 class EtcdClient final : public KeyServer {
  public:
@@ -29,7 +32,8 @@ class EtcdClient final : public KeyServer {
 
   Result<KeyOutcome> commit(const KeyTransaction& transaction) override;
   Result<std::vector<KeyRow>> range(std::string_view from, std::string_view end, size_t limit) override;
-  Result<> trim(std::string_view from, std::string_view end) override;
+  Result<KeyRevision> erase(std::string_view from, std::string_view end) override;
+  Result<> forget(KeyRevision before) override;
 
  private:
   struct Connection;

@@ -33,15 +33,19 @@ Follower::Follower(EventLoop& loop, KeyValueStore& store, LogKeys keys, StorePos
       keys_(std::move(keys)),
       stopping_(std::move(stopping)),
       position_(std::move(position)),
-      taken_(position_.applied) {}
+      last_(position_.applied) {}
 
 Result<> Follower::take(const std::vector<KeyRow>& rows) {
   for (const KeyRow& row : rows) {
     const auto position = keys_.position_of(row.key);
     if (!position || *position != next()) return std::unexpected(missing());
-    TRY_ASSIGN(std::vector<LogRecord> records, reader_.take(row.value));
-    if (!reader_.in_the_middle()) TRY(apply(std::move(records), *position));
-    taken_ = *position;
+    ValueReader reader = reader_;
+    TRY_ASSIGN(std::vector<LogRecord> records, reader.take(row.value));
+    if (hash_before(row.value) != last_.hash) return std::unexpected(went_back(keys_.value(last_.position)));
+    const LogPoint end{*position, hash_of(row.value)};
+    if (!reader.in_the_middle()) TRY(apply(std::move(records), end));
+    reader_ = std::move(reader);
+    last_ = end;
   }
   return {};
 }
@@ -53,7 +57,13 @@ Error Follower::missing() const {
               "date, copy its metadata directory to this one, and start both"};
 }
 
-Result<> Follower::apply(std::vector<LogRecord> records, LogPosition position) {
+Error went_back(const std::string& key) {
+  return {ENODATA, "the log in etcd does not have " + key +
+                       " as this store has it: etcd was restored from a backup, or has lost what it had "
+                       "acknowledged. See \"A log that went back\" in the guide"};
+}
+
+Result<> Follower::apply(std::vector<LogRecord> records, const LogPoint& end) {
   Batch batch;
   bool makes_room = true;
   for (LogRecord& record : records) {
@@ -73,7 +83,7 @@ Result<> Follower::apply(std::vector<LogRecord> records, LogPosition position) {
     }
   }
   if (makes_room && !batch.empty()) batch.mark_makes_room();
-  return commit(std::move(batch), {position_.identity, position});
+  return commit(std::move(batch), {position_.identity, end});
 }
 
 Result<> Follower::commit(Batch batch, const StorePosition& position) {

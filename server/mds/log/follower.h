@@ -16,19 +16,21 @@ namespace pnfsrdma::mds {
 
 // Brings the log's values into the store of a server that serves nobody: it blocks, and turns the loop while the
 // store needs that. Each value, but for the parts of a record, is one batch, with the store's position in it:
-// a crash anywhere begins again behind what the store has.
+// a crash anywhere begins again behind what the store has. A value is taken only if it names the one before it.
 class Follower {
  public:
-  // `stopping`: ends waiting for the store.
+  // `stopping`: ends waiting for the store. Asked whenever that takes nothing.
   Follower(EventLoop& loop, KeyValueStore& store, LogKeys keys, StorePosition position,
            std::function<bool()> stopping);
 
   // Values as the key server has them from next() on. ENODATA: one is missing, the log was trimmed: the store has to
-  // begin with a copy. EUCLEAN as of decode_record(). ENOTSUP: a newer program leads, and has begun with what this one
-  // does not know. ECANCELED: stopping. What else the store gives; it was not changed by that value.
+  // begin with a copy; or it is one of another history. EUCLEAN as of decode_record(). ENOTSUP: a newer program leads,
+  // and has begun with what this one does not know. ECANCELED: stopping; the value may be taken later. What else the
+  // store gives; it was not changed by that value.
   Result<> take(const std::vector<KeyRow>& rows);
-  // The first value that was not taken.
-  LogPosition next() const { return taken_ + 1; }
+  // The last value that was taken, and the next one.
+  const LogPoint& last() const { return last_; }
+  LogPosition next() const { return last_.position + 1; }
   const StorePosition& position() const { return position_; }
   // That next() is not there and never will be.
   Error missing() const;
@@ -36,7 +38,7 @@ class Follower {
   void drop_parts() { reader_ = {}; }
 
  private:
-  Result<> apply(std::vector<LogRecord> records, LogPosition position);
+  Result<> apply(std::vector<LogRecord> records, const LogPoint& end);
   Result<> commit(Batch batch, const StorePosition& position);
   Result<> make_checkpoint(SnapshotNumber number);
   Result<> drop_checkpoint(SnapshotNumber number);
@@ -46,8 +48,11 @@ class Follower {
   const LogKeys keys_;
   const std::function<bool()> stopping_;
   StorePosition position_;
-  LogPosition taken_;
+  LogPoint last_;
   ValueReader reader_;
 };
+
+// The log does not have this value as a store has it.
+Error went_back(const std::string& key);
 
 }  // namespace pnfsrdma::mds

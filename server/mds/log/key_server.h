@@ -45,8 +45,8 @@ struct KeyOutcome {
 };
 
 // A connection to a key server of several hosts that agree (etcd). Every method blocks, for some seconds at most. One
-// thread at a time. Errors: EIO and what a network gives; of commit() they leave open whether it was done, or will
-// be: a request may arrive late.
+// thread at a time. Errors: EIO and what a network gives; of what changes something they leave open whether it was
+// done, or will be: a request may arrive late. EPROTO: it was not done, and never will be. ENOSPC: the server is full.
 class KeyServer {
  public:
   virtual ~KeyServer() = default;
@@ -54,8 +54,10 @@ class KeyServer {
   virtual Result<KeyOutcome> commit(const KeyTransaction& transaction) = 0;
   // Keys from `from` on, below `end`, in byte order: at most `limit`, as they are now (linearizable).
   virtual Result<std::vector<KeyRow>> range(std::string_view from, std::string_view end, size_t limit) = 0;
-  // Erases the keys from `from` on, below `end`, and drops what the server remembers of earlier revisions.
-  virtual Result<> trim(std::string_view from, std::string_view end) = 0;
+  // Erases the keys from `from` on, below `end`. The revision behind that.
+  virtual Result<KeyRevision> erase(std::string_view from, std::string_view end) = 0;
+  // Drops what the server remembers of revisions before this one.
+  virtual Result<> forget(KeyRevision before) = 0;
 };
 
 // Each thread that asks has a connection of its own. Any thread.

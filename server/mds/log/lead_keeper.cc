@@ -12,7 +12,9 @@ namespace {
 
 constexpr Milliseconds kRenewAgain{100};  // after a failure
 constexpr size_t kMembersMax = 64;
-constexpr LogPosition kTrimmedAtOnce = 20'000;
+// etcd does nothing else while it erases, and the lead has to be renewed.
+constexpr LogPosition kTrimmedAtOnce = 5000;
+constexpr uint64_t kStepsOfBefore = 64;
 
 }  // namespace
 
@@ -21,10 +23,20 @@ LeadKeeper::LeadKeeper(std::unique_ptr<KeyServer> server, const Clock& clock, Le
       clock_(clock),
       term_(term),
       options_(std::move(options)),
+      durable_(options_.durable),
       trimmed_(options_.trimmed),
-      trimmed_at_(clock.now()),
-      stopping_(false),
-      thread_([this] { run(); }) {}
+      trimmed_revision_(options_.trimmed_revision),
+      trim_to_(trimmed_),
+      erased_(trimmed_),
+      looked_at_(clock.now()),
+      stopping_(false) {
+  *written_.lock() = {std::max(options_.end, trimmed_), options_.bytes};
+  // What leaders before this one wrote, as if all their values had one size.
+  const LogPosition span = std::max(options_.end, trimmed_) - trimmed_;
+  for (uint64_t step = 0; step <= kStepsOfBefore; ++step)
+    history_.push_back({trimmed_ + span * step / kStepsOfBefore, options_.bytes / kStepsOfBefore * step});
+  thread_ = Thread([this] { run(); });
+}
 
 LeadKeeper::~LeadKeeper() {
   *stopping_.lock() = true;
@@ -32,8 +44,8 @@ LeadKeeper::~LeadKeeper() {
   thread_.join();
   if (lead_lost_ || !term_.holds()) return;
   const auto resigned = server_->commit({.if_all = {{options_.keys.leader(), options_.lead}},
-                                         .puts = {},
-                                         .erases = {options_.keys.leader(), options_.keys.renewal()},
+                                         .puts = {{options_.keys.renewal(), renewal()}},
+                                         .erases = {options_.keys.leader()},
                                          .otherwise_read = {}});
   if (resigned && resigned->done) log_info("mds", "lead-given-back");
 }
@@ -45,10 +57,11 @@ void LeadKeeper::wrote(LogPosition position, uint64_t bytes) {
 }
 
 void LeadKeeper::run() {
+  bool goes_on = false;
   do {
     if (!renew()) return;
-    if (clock_.now() - trimmed_at_ >= kTrimEvery) trim();
-  } while (wait(complained_ ? kRenewAgain : kRenewEvery));
+    goes_on = !complained_ && trim();
+  } while (wait(goes_on ? Milliseconds(0) : complained_ ? kRenewAgain : kRenewEvery));
 }
 
 bool LeadKeeper::wait(Milliseconds longest) {
@@ -70,12 +83,12 @@ bool LeadKeeper::renew() {
     options_.lost(Error(ESTALE, "the control loop stood still"));
     return false;
   }
-  const auto outcome =
-      server_->commit({.if_all = {{options_.keys.leader(), options_.lead}},
-                       .puts = {{options_.keys.renewal(), std::to_string(++renewals_)},
-                                {options_.keys.member(options_.name), std::to_string(durable_.load())}},
-                       .erases = {},
-                       .otherwise_read = {options_.keys.leader()}});
+  const PositionRow durable{durable_, options_.place};
+  const auto outcome = server_->commit(
+      {.if_all = {{options_.keys.leader(), options_.lead}},
+       .puts = {{options_.keys.renewal(), renewal()}, {options_.keys.member(options_.name), durable.text()}},
+       .erases = {},
+       .otherwise_read = {options_.keys.leader()}});
   std::string why;
   if (outcome && !outcome->done) {
     why = outcome->found.empty()
@@ -110,7 +123,7 @@ Result<LogPosition> LeadKeeper::behind_all() {
   if (members.size() < 2) return trimmed_;
   LogPosition least = durable_;
   for (const KeyRow& row : members) {
-    least = std::min(least, parse_position(row.value).value_or(0));
+    least = std::min(least, PositionRow::parse(row.value).position);
   }
   return std::max(least, trimmed_);
 }
@@ -118,15 +131,14 @@ Result<LogPosition> LeadKeeper::behind_all() {
 // Where the window is full, what is in front of it.
 LogPosition LeadKeeper::behind_window(LogPosition least) {
   const Written now = *written_.lock();
-  history_.push_back(now);
+  if (now.position != history_.back().position) history_.push_back(now);
+  while (history_.size() > 1 && history_[1].position <= trimmed_) history_.pop_front();
   LogPosition behind = least;
-  // What earlier leaders wrote was not counted in bytes, and small values cost more than those.
   if (now.position > kWindowValuesMax) behind = std::max(behind, now.position - kWindowValuesMax);
-  while (!history_.empty() && now.bytes - history_.front().bytes > kWindowBytesMax) {
-    behind = std::max(behind, history_.front().position);
-    history_.pop_front();
+  for (const Written& at : history_) {
+    if (now.bytes - at.bytes <= kWindowBytesMax) break;
+    behind = std::max(behind, at.position);
   }
-  while (history_.size() > 1 && history_[1].position <= least) history_.pop_front();
   behind = std::min<LogPosition>(behind, durable_);
   if (behind > least && !std::exchange(window_full_, true)) {
     log_warning("mds", "log-window-full what=\"a server that does not follow has to begin with a copy\"");
@@ -136,23 +148,70 @@ LogPosition LeadKeeper::behind_window(LogPosition least) {
   return behind;
 }
 
-void LeadKeeper::trim() {
-  trimmed_at_ = clock_.now();
-  const auto least = behind_all();
-  if (!least) return;
-  // A part at a time: etcd does nothing else while it erases, and the lead has to be renewed.
-  const LogPosition behind = std::min(std::max(behind_window(*least), trimmed_), trimmed_ + kTrimmedAtOnce);
-  if (behind > trimmed_) {
-    const auto said = server_->commit({.if_all = {{options_.keys.leader(), options_.lead}},
-                                       .puts = {{options_.keys.trimmed(), std::to_string(behind)}},
-                                       .erases = {},
-                                       .otherwise_read = {}});
-    if (!said || !said->done) return;
-    trimmed_ = behind;
+std::string LeadKeeper::renewal() {
+  const Written now = *written_.lock();
+  return PositionRow{now.position, std::to_string(now.bytes - history_.front().bytes)}.text();
+}
+
+Result<> LeadKeeper::look() {
+  TRY_ASSIGN(const LogPosition least, behind_all());
+  trim_to_ = std::max(behind_window(least), trimmed_);
+  return {};
+}
+
+// Only if it is as this one knows it: of two tries, the first may arrive last.
+Result<> LeadKeeper::say() {
+  const std::string key = options_.keys.trimmed();
+  const LogPosition trimmed = std::max(trimmed_, std::min(trim_to_, erased_ + kTrimmedAtOnce));
+  TRY_ASSIGN(const KeyOutcome outcome,
+             server_->commit({.if_all = {{options_.keys.leader(), options_.lead}, {key, trimmed_revision_}},
+                              .puts = {{key, std::to_string(trimmed)}},
+                              .erases = {},
+                              .otherwise_read = {key}}));
+  if (outcome.done) {
+    trimmed_ = trimmed;
+    trimmed_revision_ = outcome.revision;
+  } else if (!outcome.found.empty()) {
+    trimmed_ = parse_decimal(outcome.found.front().value).value_or(trimmed_);
+    trimmed_revision_ = outcome.found.front().revision;
   }
-  // Also where there is nothing to erase: the server forgets old renewals.
-  const auto trimmed = server_->trim(options_.keys.value(0), options_.keys.value(trimmed_ + 1));
-  if (!trimmed) log_warning("mds", "log-not-trimmed error=\"{}\"", trimmed.error().to_string());
+  return {};
+}
+
+// Also where nothing is erased: the server forgets old renewals.
+bool LeadKeeper::trim() {
+  Result<> done;
+  switch (trimming_) {
+    case Trimming::kLook:
+      if (clock_.now() - looked_at_ < kTrimEvery) return false;
+      looked_at_ = clock_.now();
+      done = look();
+      trimming_ = trim_to_ > erased_ ? Trimming::kSay : Trimming::kErase;
+      break;
+    case Trimming::kSay:
+      done = say();
+      trimming_ = Trimming::kErase;
+      break;
+    case Trimming::kErase: {
+      const auto erased = server_->erase(options_.keys.value(0), options_.keys.value(trimmed_ + 1));
+      if (!erased) {
+        done = std::unexpected(erased.error());
+        break;
+      }
+      erased_at_ = *erased;
+      erased_ = trimmed_;
+      trimming_ = Trimming::kForget;
+      break;
+    }
+    case Trimming::kForget:
+      done = server_->forget(erased_at_);
+      trimming_ = trim_to_ > erased_ ? Trimming::kSay : Trimming::kLook;
+      break;
+  }
+  if (done) return true;
+  log_warning("mds", "log-not-trimmed error=\"{}\"", done.error().to_string());
+  trimming_ = Trimming::kLook;
+  return false;
 }
 
 }  // namespace pnfsrdma::mds

@@ -22,8 +22,13 @@ class LeadKeeper {
   struct Options {
     LogKeys keys;
     std::string name;      // of this server
+    std::string place;     // LeadClaim::place
     KeyRevision lead = 0;  // of the leader's key
     LogPosition trimmed = 0;
+    KeyRevision trimmed_revision = 0;
+    LogPosition end = 0;      // of the log
+    uint64_t bytes = 0;       // of its values that are not trimmed
+    LogPosition durable = 0;  // so much of it is on this server's medium
     // Called by the thread, once, when another server leads or this one could not renew in time. Answers have ended.
     std::function<void(Error)> lost;
   };
@@ -36,7 +41,7 @@ class LeadKeeper {
 
   // The log up to here is on this server's medium. Any thread.
   void durable(LogPosition position) { durable_ = position; }
-  // The log has come so far, and so many bytes were written for it by this server. Any thread.
+  // This server has written the log up to here, the value there with so many bytes. Any thread.
   void wrote(LogPosition position, uint64_t bytes);
   // The control loop turns. Once it has been called it must be again and again, until loop_ends(): a loop that stands
   // still for kLeadTime is not to keep others from the lead. Any thread.
@@ -44,19 +49,30 @@ class LeadKeeper {
   void loop_ends() { turned_ = 0; }
 
   // The log keeps no more for a server that does not follow; then it has to begin with a copy.
-  static constexpr uint64_t kWindowBytesMax = uint64_t{512} << 20;  // of this leader's values
+  static constexpr uint64_t kWindowBytesMax = uint64_t{512} << 20;
   static constexpr LogPosition kWindowValuesMax = 500'000;
   static constexpr Milliseconds kTrimEvery{5000};
 
  private:
   struct Written {
     LogPosition position = 0;
-    uint64_t bytes = 0;  // in all, up to here
+    uint64_t bytes = 0;  // of the values up to here that were not trimmed when this leader began
+  };
+  // What comes next of trimming.
+  enum class Trimming {
+    kLook,    // how far it may go
+    kSay,     // so, before anything is erased
+    kErase,   // the values
+    kForget,  // has etcd compacted
   };
   void run();
   // False: the lead is lost.
   bool renew();
-  void trim();
+  std::string renewal();
+  // At most one call to the key server. False: nothing is left to do now.
+  bool trim();
+  Result<> look();
+  Result<> say();
   Result<LogPosition> behind_all();
   LogPosition behind_window(LogPosition least);
   bool wait(Milliseconds longest);
@@ -66,14 +82,18 @@ class LeadKeeper {
   const Clock& clock_;
   LeadTerm& term_;
   const Options options_;
-  std::atomic<LogPosition> durable_ = 0;
+  std::atomic<LogPosition> durable_;
   std::atomic<SteadyTime::rep> turned_ = 0;  // 0: not yet, or no more
   Guarded<Written> written_;
   // The thread's own.
   std::deque<Written> history_;
-  LogPosition trimmed_;
-  SteadyTime trimmed_at_{};
-  uint64_t renewals_ = 0;
+  LogPosition trimmed_;  // as the key says
+  KeyRevision trimmed_revision_;
+  LogPosition trim_to_;
+  LogPosition erased_;
+  Trimming trimming_ = Trimming::kLook;
+  SteadyTime looked_at_{};
+  KeyRevision erased_at_ = 0;
   bool lead_lost_ = false;
   bool complained_ = false;
   bool window_full_ = false;

@@ -13,7 +13,7 @@ namespace pnfsrdma::mds {
 // How far a log has come: so many of the records appended since it was opened, the last of them in the value there.
 struct Logged {
   uint64_t records = 0;
-  LogPosition position = 0;
+  LogPoint end;
 };
 
 // The end of the metadata's log, for the one that leads. Whatever it says is logged survives any one host. Control loop
@@ -21,7 +21,7 @@ struct Logged {
 class Log {
  public:
   // Both are called in the loop, never from inside append(). Behind `lost` nothing more is logged, ever: what is not
-  // said to be logged may be so or not.
+  // said to be logged may be so or not. ESTALE: the lead is lost.
   struct Hooks {
     std::function<void(const Logged&)> logged;
     std::function<void(const Error&)> lost;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,14 +13,25 @@ namespace pnfsrdma::mds {
 // Numbers the values of the log: 1, 2, 3 …
 using LogPosition = uint64_t;
 
+// Of a value, and by it of all before: each has the hash of the one before it in it (log_record.h).
+using LogHash = std::array<std::byte, 16>;
+
+// A value of the log, with all before it. Position 0: nothing of it.
+struct LogPoint {
+  LogPosition position = 0;
+  LogHash hash{};
+  bool operator==(const LogPoint&) const = default;
+};
+
 // What the log consists of in the key server: keys behind one prefix.
 //
 //   identity        which log this is: 32 hexadecimal digits; made by the first server
 //   leader          who leads, LeadClaim::text(). Its revision is the lead: every change of the leader's requires it
-//   renewal         put by the leader again and again; others look at its revision only
+//   renewal         put by the leader again and again, and known by its revision. A PositionRow: the last value, and
+//                   the bytes of those that are not trimmed
 //   trimmed         decimal: the log up to here may be gone
 //   log/<16 digits> the values, hexadecimal (log_record.h)
-//   member/<name>   decimal: up to where this server has the log on its own medium
+//   member/<name>   a PositionRow: up to where this server has the log on its own medium, and its LeadClaim::place
 struct LogKeys {
   std::string prefix;
 
@@ -37,6 +50,16 @@ struct LogKeys {
 };
 
 // nullopt: no decimal number.
-std::optional<LogPosition> parse_position(std::string_view text);
+std::optional<uint64_t> parse_decimal(std::string_view text);
+
+// A row "<position> <rest>".
+struct PositionRow {
+  LogPosition position = 0;
+  std::string rest;
+
+  std::string text() const { return std::to_string(position) + " " + rest; }
+  // What is no number is 0.
+  static PositionRow parse(std::string_view text);
+};
 
 }  // namespace pnfsrdma::mds

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -21,7 +22,6 @@ namespace pnfsrdma::mds {
 namespace {
 
 constexpr Milliseconds kPoll{100};
-constexpr Milliseconds kSayEvery{1000};
 constexpr Milliseconds kTellEvery{500};
 constexpr size_t kValuesRead = 16;
 constexpr KeyRevision kNever = -1;
@@ -46,6 +46,7 @@ Result<bool> never_served(KeyValueStore& store) {
 struct LogMember::Keys {
   std::string identity;
   LeadWatch::Seen seen;
+  PositionRow renewal;
   LogPosition trimmed = 0;
   KeyRevision trimmed_revision = 0;
 };
@@ -58,6 +59,8 @@ LogMember::LogMember(EventLoop& loop, Random& random, Options options)
       claim_{options_.name, random_digits(random), options_.place},
       server_(options_.connect()),
       watch_(options_.place),
+      last_revision_(kNever),
+      presence_(*server_, keys_.member(options_.name), options_.place),
       term_(options_.clock) {}
 
 LogMember::~LogMember() = default;
@@ -65,23 +68,42 @@ LogMember::~LogMember() = default;
 Result<bool> LogMember::lead(KeyValueStore& store, const std::function<bool()>& stopping) {
   TRY(join(store, stopping));
   if (stopping()) return false;
-  Follower follower(loop_, store, keys_, position_, stopping);
-  log_info("mds", "standby name={} log={} position={}", options_.name, position_.identity, position_.applied);
+  // With the lead it does not wait for room: another server may have some.
+  Follower follower(loop_, store, keys_, position_, [&] {
+    const bool full = waits_for_room(store);
+    return stopping() || (lead_ != 0 && full);
+  });
+  log_info("mds", "standby name={} log={} position={}", options_.name, position_.identity,
+           position_.applied.position);
+  for (bool whole = false; !whole;) {
+    TRY_ASSIGN(const bool has_lead, follow_until_taken(follower, store, stopping));
+    if (!has_lead) return false;
+    const auto followed = follow_to_end(follower, stopping);
+    if (stopping()) return false;
+    TRY_ASSIGN(whole, followed);
+    if (!whole) give_back();
+  }
+  follower.drop_parts();
+  position_ = follower.position();
+  end_ = follower.last();
+  tell_status("leads the metadata's log");
+  log_info("mds", "leading name={} log={} position={}", options_.name, position_.identity, end_.position);
+  return true;
+}
+
+Result<bool> LogMember::follow_until_taken(Follower& follower, KeyValueStore& store,
+                                           const std::function<bool()>& stopping) {
   for (bool more = false; lead_ == 0;) {
     loop_.run_once(more ? Milliseconds(0) : kPoll);
     if (stopping()) return false;
     const auto followed = follow(follower);
     if (stopping()) return false;
     TRY_ASSIGN(const std::optional<size_t> came, followed);
-    TRY(say_position(store, follower.position().applied));
+    TRY(say_position(store, follower.position().applied.position));
     more = came.value_or(0) > 0;
-    if (lead_ == 0 && came && !more && watch_.may_take(options_.clock.now())) try_take();
+    const bool may_take = came && !more && watch_.may_take(options_.clock.now());
+    if (lead_ == 0 && may_take && !waits_for_room(store)) try_take(follower.last());
   }
-  TRY(follow_to_end(follower));
-  follower.drop_parts();
-  position_ = follower.position();
-  written_ = follower.next() - 1;
-  log_info("mds", "leading name={} log={} position={}", options_.name, position_.identity, written_);
   return true;
 }
 
@@ -102,17 +124,19 @@ Result<bool> LogMember::try_join(KeyValueStore& store) {
   TRY_ASSIGN(const auto position, read_position(store));
   TRY_ASSIGN(const bool from_nothing, never_served(store));
   if (position && position->identity == identity) {
-    position_ = *position;
-    return is_of_this_log(position->applied, keys->trimmed);
+    if (!position->joined) TRY(begin_at(store, {identity, {}}));
+    position_ = {identity, position->applied};
+    return check_last(position_.applied);
+  }
+  if (position && position->joined) {
+    return fail(identity.empty() ? ENOENT : EINVAL,
+                "the metadata store belongs to log " + position->identity + ", and etcd has " +
+                    (identity.empty() ? "no log" : "log " + identity) + " under " + keys_.prefix +
+                    ": check metadata_log, or take the store out of its log with --leave-log");
   }
   if (identity.empty()) {
-    if (position && position->applied > 0) {
-      return fail(ENOENT, "the metadata store belongs to log " + position->identity +
-                              ", and there is no log in etcd under " + keys_.prefix +
-                              ": check metadata_log, or take the store out of that log with --leave-log");
-    }
-    // The store knows first: else a crash in between would leave a log that nobody may begin.
-    const StorePosition first{position ? position->identity : random_digits(random_), 0};
+    // The store knows first which log it may begin: else a crash in between would leave one that nobody may.
+    const StorePosition first{position ? position->identity : random_digits(random_), {}, false};
     TRY(begin_at(store, first));
     const std::string text = first.identity + std::string(from_nothing ? kFromNothing : "");
     const auto made = server_->commit({.if_all = {{keys_.identity(), 0}},
@@ -122,34 +146,35 @@ Result<bool> LogMember::try_join(KeyValueStore& store) {
     if (made && made->done) log_info("mds", "log-begun log={} prefix={}", first.identity, keys_.prefix);
     return false;  // looks again: another server may have been first
   }
-  if (position && position->applied > 0) {
-    return fail(EINVAL, "the metadata store belongs to log " + position->identity + ", and etcd has log " +
-                            identity + " under " + keys_.prefix +
-                            ": check metadata_log, or take the store out of its log with --leave-log");
-  }
   if (!from_nothing || !keys->identity.ends_with(kFromNothing)) {
     return fail(EINVAL, "the log in etcd under " + keys_.prefix +
                             " began with the metadata of another server: stop that one, copy its metadata "
                             "directory to this one, and start both");
   }
-  TRY(begin_at(store, {identity, 0}));
-  position_ = {identity, 0};
+  position_ = {identity, {}};
+  TRY(begin_at(store, position_));
   return true;
 }
 
-// False: etcd does not answer. What the store has was in the log, and goes behind the trimmed position only.
-Result<bool> LogMember::is_of_this_log(LogPosition applied, LogPosition trimmed) {
-  if (applied <= trimmed) return true;
-  const auto rows = server_->range(keys_.value(applied), keys_.value(applied + 1), 1);
-  answered(rows ? Result<>() : std::unexpected(rows.error()));
-  if (!rows) return false;
-  if (!rows->empty()) return true;
-  const auto again = read_keys();
-  if (!again) return false;
-  if (applied <= again->trimmed) return true;  // it went in between
-  return fail(ENODATA, "the log in etcd does not have " + keys_.value(applied) +
-                           ", which this store has: etcd was restored from a backup, or has lost what it had "
-                           "acknowledged. See \"A log that went back\" in the guide");
+// That the log has the last value that this server has, and the same one: values go behind the trimmed position only.
+// False: etcd does not answer. ENODATA: the log went back.
+Result<bool> LogMember::check_last(const LogPoint& last) {
+  if (last.position == 0) return true;
+  const std::string key = keys_.value(last.position);
+  const auto outcome = server_->commit({.if_all = {{key, last_revision_}},
+                                        .puts = {},
+                                        .erases = {},
+                                        .otherwise_read = {key, keys_.trimmed()}});
+  answered(outcome ? Result<>() : std::unexpected(outcome.error()));
+  if (!outcome) return false;
+  if (outcome->done) return true;
+  for (const KeyRow& row : outcome->found) {
+    if (row.key == keys_.trimmed() && parse_decimal(row.value).value_or(0) >= last.position) return true;
+    if (row.key != key || hash_of(row.value) != last.hash) continue;
+    last_revision_ = row.revision;
+    return true;
+  }
+  return std::unexpected(went_back(key));
 }
 
 Result<> LogMember::begin_at(KeyValueStore& store, const StorePosition& position) {
@@ -172,7 +197,8 @@ Result<LogMember::Keys> LogMember::read_keys() {
     if (row.key == keys_.leader()) keys.seen.leader = row.revision;
     if (row.key == keys_.leader()) keys.seen.claim = LeadClaim::parse(row.value);
     if (row.key == keys_.renewal()) keys.seen.renewal = row.revision;
-    if (row.key == keys_.trimmed()) keys.trimmed = parse_position(row.value).value_or(0);
+    if (row.key == keys_.renewal()) keys.renewal = PositionRow::parse(row.value);
+    if (row.key == keys_.trimmed()) keys.trimmed = parse_decimal(row.value).value_or(0);
     if (row.key == keys_.trimmed()) keys.trimmed_revision = row.revision;
   }
   return keys;
@@ -185,41 +211,45 @@ Result<std::optional<size_t>> LogMember::follow(Follower& follower) {
   if (!keys->identity.starts_with(position_.identity)) {
     return fail(ENOENT, "etcd no longer has log " + position_.identity + " under " + keys_.prefix);
   }
-  TRY(check_name(keys->seen));
   watch_.saw(keys->seen, options_.clock.now());
   trimmed_revision_ = keys->trimmed_revision;
   trimmed_ = keys->trimmed;
+  renewal_ = keys->renewal;
   const auto rows = server_->range(keys_.value(follower.next()), keys_.values_end(), kValuesRead);
   answered(rows ? Result<>() : std::unexpected(rows.error()));
   if (!rows) return std::nullopt;
   TRY(follower.take(*rows));
-  if (rows->empty() && trimmed_ >= follower.next()) return std::unexpected(follower.missing());
+  if (rows->empty()) {
+    if (trimmed_ >= follower.next()) return std::unexpected(follower.missing());
+    TRY_ASSIGN(const bool sound, check_last(follower.last()));
+    if (!sound) return std::nullopt;
+  } else {
+    last_revision_ = rows->back().revision;
+  }
   if (lead_ == 0) {
     const auto tried = std::exchange(tried_, std::nullopt);
     if (tried && keys->seen.claim == claim_) taken(keys->seen.leader, *tried);
   }
+  if (lead_ == 0 && presence_.due(options_.clock.now())) {
+    const std::string leads = keys->seen.leader == 0 ? "nobody leads" : "follows " + keys->seen.claim.name;
+    const LogPosition position = follower.last().position;
+    tell_status(fmt::format("standby: {}, has the log up to {}, {} behind", leads, position,
+                            std::max(renewal_.position, position) - position));
+  }
   return rows->size();
 }
 
-// Both would say in one row how much of the log they have.
-Result<> LogMember::check_name(const LeadWatch::Seen& seen) {
-  const KeyRevision before = std::exchange(renewal_seen_, seen.renewal);
-  const bool renewed = before != 0 && seen.renewal > before;
-  if (lead_ != 0 || !renewed || seen.claim.name != options_.name || seen.claim.place == options_.place)
-    return {};
-  return fail(EINVAL, "the server that leads has the name " + options_.name +
-                          ", too: each needs one of its own in metadata_log");
-}
-
-void LogMember::try_take() {
+void LogMember::try_take(const LogPoint& last) {
   const LeadWatch::Seen& seen = watch_.seen();
   const SteadyTime sent = options_.clock.now();
-  const auto outcome = server_->commit({.if_all = {{keys_.leader(), seen.leader},
-                                                   {keys_.renewal(), seen.renewal},
-                                                   {keys_.trimmed(), trimmed_revision_}},
-                                        .puts = {{keys_.leader(), claim_.text()}, {keys_.renewal(), "0"}},
-                                        .erases = {},
-                                        .otherwise_read = {}});
+  KeyTransaction take{.if_all = {{keys_.leader(), seen.leader},
+                                 {keys_.renewal(), seen.renewal},
+                                 {keys_.trimmed(), trimmed_revision_}},
+                      .puts = {{keys_.leader(), claim_.text()}, {keys_.renewal(), renewal_.text()}},
+                      .erases = {},
+                      .otherwise_read = {}};
+  if (last.position > trimmed_) take.if_all.push_back({keys_.value(last.position), last_revision_});
+  const auto outcome = server_->commit(take);
   if (!outcome) {
     tried_ = sent;  // the next look tells
     return answered(std::unexpected(outcome.error()));
@@ -233,41 +263,69 @@ void LogMember::try_take() {
 void LogMember::taken(KeyRevision lead, SteadyTime sent) {
   lead_ = lead;
   term_.renewed(sent);
+  const auto told = lifetime_.guard([this, lead](const Error& error) {
+    if (lead != lead_) return;  // it was given back
+    lost_ = error;
+    if (on_lost_) on_lost_(error);
+  });
   keeper_ = std::make_unique<LeadKeeper>(
       options_.connect(), options_.clock, term_,
-      LeadKeeper::Options{.keys = keys_,
-                          .name = options_.name,
-                          .lead = lead,
-                          .trimmed = trimmed_,
-                          .lost = [this, told = lifetime_.guard([this](const Error& error) {
-                            lost_ = error;
-                            if (on_lost_) on_lost_(error);
-                          })](const Error& error) { loop_.post([told, error] { told(error); }); }});
-  keeper_->durable(said_);
+      LeadKeeper::Options{
+          .keys = keys_,
+          .name = options_.name,
+          .place = options_.place,
+          .lead = lead,
+          .trimmed = trimmed_,
+          .trimmed_revision = trimmed_revision_,
+          .end = renewal_.position,
+          .bytes = parse_decimal(renewal_.rest).value_or(0),
+          .durable = presence_.said(),
+          .lost = [this, told](const Error& error) { loop_.post([told, error] { told(error); }); }});
 }
 
-Result<> LogMember::follow_to_end(Follower& follower) {
-  for (bool end = false; !end;) {
-    loop_.run_once(Milliseconds(0));
+void LogMember::give_back() {
+  keeper_.reset();
+  term_.end();
+  lead_ = 0;
+}
+
+Result<bool> LogMember::follow_to_end(Follower& follower, const std::function<bool()>& stopping) {
+  for (bool answers = true;;) {
+    loop_.run_once(answers ? Milliseconds(0) : kPoll);
     if (lost_) return std::unexpected(*lost_);
-    TRY_ASSIGN(const std::optional<size_t> came, follow(follower));
-    end = came && *came == 0;
+    const auto followed = follow(follower);
+    if (stopping() || (!followed && followed.error().number() == ECANCELED)) return false;
+    TRY_ASSIGN(const std::optional<size_t> came, followed);
+    if (came && *came == 0) return true;
+    answers = came.has_value();
   }
-  return {};
+}
+
+// Told once until there is some.
+bool LogMember::waits_for_room(const KeyValueStore& store) {
+  const bool waits = store.room().stopped;
+  if (waits && !full_) {
+    log_warning("mds",
+                "standby-waits what=\"the metadata disk is full: this server neither follows nor leads\"");
+    tell_status("standby: the metadata disk is full");
+  } else if (!waits && full_) {
+    log_info("mds", "standby-goes-on");
+  }
+  full_ = waits;
+  return waits;
 }
 
 // That it is on the medium: the log may be trimmed behind it.
 Result<> LogMember::say_position(KeyValueStore& store, LogPosition position) {
-  if (options_.clock.now() - said_at_ < kSayEvery || (position == said_ && said_at_ != SteadyTime()))
-    return {};
-  TRY(store.sync());
-  said_at_ = options_.clock.now();
-  const auto said = server_->commit({.if_all = {},
-                                     .puts = {{keys_.member(options_.name), std::to_string(position)}},
-                                     .erases = {},
-                                     .otherwise_read = {}});
-  if (said) said_ = position;
-  return {};
+  const SteadyTime now = options_.clock.now();
+  if (!presence_.due(now)) return {};
+  if (position != presence_.said()) TRY(store.sync());
+  return presence_.say(now, position);
+}
+
+void LogMember::tell_status(std::string what) {
+  if (options_.status && what != status_) options_.status(what);
+  status_ = std::move(what);
 }
 
 void LogMember::answered(const Result<>& outcome) {
@@ -276,6 +334,7 @@ void LogMember::answered(const Result<>& outcome) {
   } else if (!std::exchange(complained_, true)) {
     log_warning("mds", "etcd-does-not-answer error=\"{}\" what=\"this server waits\"",
                 outcome.error().to_string());
+    tell_status("standby: etcd does not answer");
   }
 }
 
@@ -289,7 +348,7 @@ std::unique_ptr<KeyValueStore> LogMember::open(std::unique_ptr<KeyValueStore> st
       loop_, options_.connect(),
       LogWriter::Options{.keys = keys_,
                          .lead = lead_,
-                         .position = written_,
+                         .end = end_,
                          .leads = leads,
                          .wrote = [this](LogPosition at, size_t bytes) { keeper_->wrote(at, bytes); }});
   return std::make_unique<ReplicatedStore>(

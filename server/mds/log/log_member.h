@@ -11,6 +11,7 @@
 #include "server/mds/log/lead_keeper.h"
 #include "server/mds/log/leadership.h"
 #include "server/mds/log/log_keys.h"
+#include "server/mds/log/log_presence.h"
 #include "server/mds/log/store_position.h"
 #include "server/mds/meta/key_value.h"
 #include "shared/base/event_loop.h"
@@ -30,6 +31,8 @@ class LogMember {
     std::string place;  // LeadClaim::place
     ConnectKeyServer connect;
     const Clock& clock;  // of the lead: BootClock. Outlives this
+    // What this server does, for people; called when that has changed. May be null.
+    std::function<void(const std::string&)> status;
   };
   LogMember(EventLoop& loop, Random& random, Options options);
   ~LogMember();
@@ -37,14 +40,15 @@ class LogMember {
   LogMember& operator=(const LogMember&) = delete;
 
   // Blocks: joins the log and follows it until this server leads and `store`, which nobody else uses, has all of it.
-  // Turns the loop meanwhile. False: `stopping` said so. Waits while the key server does not answer. Errors say what
-  // to do: the store belongs to no log or to another one, or the leader has the name of this server (EINVAL); it
-  // belongs to one that is not there (ENOENT); it misses a part of the log that is gone, or the log a part of what it
-  // has (ENODATA); a newer program leads (ENOTSUP); the lead was lost at once (ESTALE); what the store gives.
+  // Turns the loop meanwhile. False: `stopping` said so. Waits while the key server does not answer, and while there is
+  // no room for the store, without the lead. Errors say what to do: the store belongs to no log or to another one, or
+  // another server has the name of this one (EINVAL); it belongs to one that is not there (ENOENT); it misses a part of
+  // the log that is gone, or the log a part of what it has (ENODATA); a newer program leads (ENOTSUP); the lead was
+  // lost at once (ESTALE); what the store gives.
   Result<bool> lead(KeyValueStore& store, const std::function<bool()>& stopping);
 
-  // After lead(): `store` behind the log. `failed` is posted to the loop, once: the lead (ESTALE) or the store is lost,
-  // the daemon must end. The result ends before this object.
+  // After lead(): `store` behind the log. `failed` is posted to the loop, once: the lead (ESTALE), the log or the store
+  // is lost, the daemon must end. The result ends before this object.
   std::unique_ptr<KeyValueStore> open(std::unique_ptr<KeyValueStore> store,
                                       std::function<void(Error)> failed);
 
@@ -58,17 +62,22 @@ class LogMember {
   struct Keys;
   Result<> join(KeyValueStore& store, const std::function<bool()>& stopping);
   Result<bool> try_join(KeyValueStore& store);
-  Result<bool> is_of_this_log(LogPosition applied, LogPosition trimmed);
+  Result<bool> check_last(const LogPoint& last);
   Result<> begin_at(KeyValueStore& store, const StorePosition& position);
   Result<Keys> read_keys();
+  // Until this server has the lead. False: `stopping`.
+  Result<bool> follow_until_taken(Follower& follower, KeyValueStore& store,
+                                  const std::function<bool()>& stopping);
   // One look at the keys and the next values. What came; nullopt: the key server did not answer.
   Result<std::optional<size_t>> follow(Follower& follower);
-  // All that there is: nobody else writes any more.
-  Result<> follow_to_end(Follower& follower);
-  Result<> check_name(const LeadWatch::Seen& seen);
-  void try_take();
+  // All that there is: nobody else writes any more. False: it cannot be brought now.
+  Result<bool> follow_to_end(Follower& follower, const std::function<bool()>& stopping);
+  void try_take(const LogPoint& last);
   void taken(KeyRevision lead, SteadyTime sent);
+  void give_back();
+  bool waits_for_room(const KeyValueStore& store);
   Result<> say_position(KeyValueStore& store, LogPosition position);
+  void tell_status(std::string what);
   void answered(const Result<>& outcome);
   void tell_that_the_loop_turns();
 
@@ -80,15 +89,17 @@ class LogMember {
   const std::unique_ptr<KeyServer> server_;
   StorePosition position_;
   LeadWatch watch_;
-  KeyRevision renewal_seen_ = 0;
+  PositionRow renewal_;
   LogPosition trimmed_ = 0;
   KeyRevision trimmed_revision_ = 0;
-  LogPosition said_ = 0;
-  SteadyTime said_at_{};
+  KeyRevision last_revision_;  // of the last value that this server has
+  LogPresence presence_;
   std::optional<SteadyTime> tried_;  // when the first try to take the lead was sent whose outcome is unknown
   KeyRevision lead_ = 0;             // 0: not taken
-  LogPosition written_ = 0;          // the last value, when it was
+  LogPoint end_;                     // the last value, when it was
+  std::string status_;
   bool complained_ = false;
+  bool full_ = false;
   LeadTerm term_;
   std::optional<Error> lost_;
   std::function<void(Error)> on_lost_;

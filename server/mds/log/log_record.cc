@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/log/log_record.h"
 
+#include <openssl/sha.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "shared/base/bytes.h"
 
 namespace pnfsrdma::mds {
 namespace {
 
-constexpr char kFormat = 1;
-constexpr size_t kHeaderBytes = 2;
+constexpr char kFormat = 2;
+constexpr size_t kHashAt = 1;
+constexpr size_t kKindAt = kHashAt + sizeof(LogHash);
+constexpr size_t kHeaderBytes = kKindAt + 1;
 constexpr uint8_t kMakesRoom = 1;
 enum ValueKind : char { kWhole = 'W', kFirst = 'F', kMiddle = 'M', kLast = 'L' };
 
@@ -54,7 +59,10 @@ std::unexpected<Error> unreadable() {
 }
 
 std::string value_header(ValueKind kind) {
-  return {kFormat, kind};
+  std::string header(kHeaderBytes, '\0');
+  header.front() = kFormat;
+  header[kKindAt] = kind;
+  return header;
 }
 
 }  // namespace
@@ -81,6 +89,17 @@ std::string encode_record(const LogRecord& record) {
         bytes += key;
       });
   return bytes;
+}
+
+size_t encoded_size(const Batch& batch) {
+  constexpr size_t kErase = sizeof(uint8_t) + sizeof(uint32_t);
+  size_t size = 0;
+  batch.for_each(
+      [&](std::string_view key, std::string_view value) {
+        size += kErase + sizeof(uint32_t) + key.size() + value.size();
+      },
+      [&](std::string_view key) { size += kErase + key.size(); });
+  return size;
 }
 
 Result<LogRecord> decode_record(std::string_view bytes) {
@@ -115,6 +134,29 @@ Result<LogRecord> decode_record(std::string_view bytes) {
   return record;
 }
 
+bool ends_value(std::string_view record) {
+  return record.starts_with(static_cast<char>(LogRecordKind::kCheckpoint));
+}
+
+LogHash hash_of(std::string_view value) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(value.data()), value.size(), digest.data());
+  LogHash front;
+  std::memcpy(front.data(), digest.data(), front.size());
+  return front;
+}
+
+void chain_value(std::string& value, const LogHash& before) {
+  std::memcpy(value.data() + kHashAt, before.data(), before.size());
+}
+
+std::optional<LogHash> hash_before(std::string_view value) {
+  if (value.size() < kHeaderBytes) return std::nullopt;
+  LogHash hash;
+  std::memcpy(hash.data(), value.data() + kHashAt, hash.size());
+  return hash;
+}
+
 bool ValueBuilder::add(std::string_view record) {
   const size_t size = sizeof(uint32_t) + record.size();
   if (std::max(bytes_.size(), kHeaderBytes) + size > kLogValueBytesMax) return false;
@@ -142,8 +184,13 @@ std::vector<std::string> ValueBuilder::parts_of(std::string_view record) {
 
 Result<std::vector<LogRecord>> ValueReader::take(std::string_view value) {
   std::vector<LogRecord> records;
-  if (value.size() < kHeaderBytes || value[0] != kFormat) return unreadable();
-  const char kind = value[1];
+  if (!value.empty() && value[0] != kFormat) {
+    return fail(ENOTSUP, "the metadata's log in etcd has a value of format " +
+                             std::to_string(static_cast<uint8_t>(value[0])) + "; this program knows format " +
+                             std::to_string(kFormat) + ": run the version that wrote it");
+  }
+  if (value.size() < kHeaderBytes) return unreadable();
+  const char kind = value[kKindAt];
   value.remove_prefix(kHeaderBytes);
   switch (kind) {
     case kWhole: {

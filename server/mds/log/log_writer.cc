@@ -15,8 +15,8 @@ constexpr Milliseconds kAskAgain{20};
 }  // namespace
 
 LogWriter::LogWriter(EventLoop& loop, std::unique_ptr<KeyServer> server, Options options)
-    : loop_(loop), server_(std::move(server)), options_(std::move(options)), position_(options_.position) {
-  queue_.lock()->logged.position = position_;
+    : loop_(loop), server_(std::move(server)), options_(std::move(options)), end_(options_.end) {
+  queue_.lock()->logged.end = end_;
 }
 
 LogWriter::~LogWriter() {
@@ -48,15 +48,15 @@ Result<Logged> LogWriter::wait() {
 }
 
 void LogWriter::run() {
-  while (const auto group = next_group()) {
-    for (const std::string& value : group->values) {
-      if (const Result<> written = write(value); !written) return end(written.error());
+  while (auto group = next_group()) {
+    for (std::string& value : group->values) {
+      if (const Result<> written = write(std::move(value)); !written) return end(written.error());
     }
     Logged logged;
     {
       auto queue = queue_.lock();
       queue->logged.records += group->records;
-      queue->logged.position = position_;
+      queue->logged.end = end_;
       logged = queue->logged;
     }
     progress_.notify_all();
@@ -70,7 +70,8 @@ std::optional<LogWriter::Group> LogWriter::next_group() {
   if (queue->stopping) return std::nullopt;
   Group group;
   ValueBuilder value;
-  while (!queue->records.empty() && value.add(queue->records.front())) {
+  for (bool ended = false; !ended && !queue->records.empty() && value.add(queue->records.front());) {
+    ended = ends_value(queue->records.front());
     queue->records.pop_front();
     ++group.records;
   }
@@ -84,25 +85,32 @@ std::optional<LogWriter::Group> LogWriter::next_group() {
   return group;
 }
 
-Result<> LogWriter::write(const std::string& value) {
-  const std::string key = options_.keys.value(position_ + 1);
-  bool complained = false;
+Result<> LogWriter::write(std::string value) {
+  chain_value(value, end_.hash);
+  const std::string key = options_.keys.value(end_.position + 1);
+  const SteadyTime begun = steady_now();
+  std::string problem;
   for (;;) {
     if (!options_.leads()) return fail(ESTALE, "the lead could not be renewed in time");
     if (queue_.lock()->stopping) return fail(ECANCELED, "the log is closed");
-    if (const auto outcome = try_write(key, value, complained)) {
+    if (const auto outcome = try_write(key, value, problem)) {
       if (*outcome) {
-        ++position_;
-        if (options_.wrote) options_.wrote(position_, value.size());
+        end_ = {end_.position + 1, hash_of(value)};
+        if (options_.wrote) options_.wrote(end_.position, value.size());
       }
       return *outcome;
+    }
+    if (steady_now() - begun > options_.patience) {
+      return fail(ETIMEDOUT, "etcd renews the lead, but for " +
+                                 std::to_string(options_.patience.count() / 1000) + " s has not taken " +
+                                 key + ": " + problem);
     }
     sleep_for(kAskAgain);
   }
 }
 
 std::optional<Result<>> LogWriter::try_write(const std::string& key, const std::string& value,
-                                             bool& complained) {
+                                             std::string& problem) {
   const std::string leader = options_.keys.leader();
   const auto outcome = server_->commit({.if_all = {{leader, options_.lead}, {key, 0}},
                                         .puts = {{key, value}},
@@ -110,9 +118,8 @@ std::optional<Result<>> LogWriter::try_write(const std::string& key, const std::
   if (!outcome) {
     // It takes requests, but never this one: too large for its --max-request-bytes, say.
     if (outcome.error().number() == EPROTO) return std::unexpected(outcome.error());
-    if (!std::exchange(complained, true))
-      log_warning("mds", "log-waits error=\"{}\" what=\"changes wait until etcd answers\"",
-                  outcome.error().to_string());
+    if (std::exchange(problem, outcome.error().to_string()).empty())
+      log_warning("mds", "log-waits error=\"{}\" what=\"changes wait until etcd answers\"", problem);
     return std::nullopt;
   }
   if (outcome->done) return Result<>();

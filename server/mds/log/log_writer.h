@@ -26,11 +26,13 @@ class LogWriter final : public Log {
  public:
   struct Options {
     LogKeys keys;
-    KeyRevision lead = 0;      // of the leader's key
-    LogPosition position = 0;  // of the last value there is
+    KeyRevision lead = 0;  // of the leader's key
+    LogPoint end;          // the last value there is
     // Both are called by the thread: may it write, before each try; what it wrote.
     std::function<bool()> leads;
     std::function<void(LogPosition, size_t bytes)> wrote;
+    // A value that is not taken for so long, while the lead is renewed, ends the log (ETIMEDOUT).
+    Milliseconds patience{15'000};
   };
   LogWriter(EventLoop& loop, std::unique_ptr<KeyServer> server, Options options);
   // What is not logged by then may be so or not.
@@ -58,16 +60,16 @@ class LogWriter final : public Log {
 
   void run();
   std::optional<Group> next_group();
-  Result<> write(const std::string& value);
-  // nullopt: ask again.
-  std::optional<Result<>> try_write(const std::string& key, const std::string& value, bool& complained);
+  Result<> write(std::string value);
+  // nullopt: ask again, `problem` says why.
+  std::optional<Result<>> try_write(const std::string& key, const std::string& value, std::string& problem);
   void end(const Error& error);
 
   EventLoop& loop_;
   const std::unique_ptr<KeyServer> server_;
   const Options options_;
   Hooks hooks_;
-  LogPosition position_;  // the thread's own
+  LogPoint end_;  // the thread's own
   Guarded<Queue> queue_;
   Condition wake_;
   Condition progress_;

@@ -18,15 +18,9 @@ void Overlay::add(const Batch& batch, Sequence sequence) {
 
 void Overlay::put(std::string_view key, std::optional<std::string_view> value, Sequence sequence) {
   auto at = rows_.lower_bound(key);
-  if (at == rows_.end() || at->first != key) {
-    at = rows_.emplace_hint(at, key, Row{});
-    bytes_ += key.size();
-  }
-  Row& row = at->second;
-  bytes_ -= row.value ? row.value->size() : 0;
-  bytes_ += value ? value->size() : 0;
-  row.value = value;
-  row.changed = sequence;
+  if (at == rows_.end() || at->first != key) at = rows_.emplace_hint(at, key, Row{});
+  at->second.value = value;
+  at->second.changed = sequence;
 }
 
 void Overlay::drop(const Batch& batch, Sequence sequence) {
@@ -36,9 +30,7 @@ void Overlay::drop(const Batch& batch, Sequence sequence) {
 
 void Overlay::drop_row(std::string_view key, Sequence sequence) {
   const auto at = rows_.find(key);
-  if (at == rows_.end() || at->second.changed > sequence) return;
-  bytes_ -= at->first.size() + (at->second.value ? at->second.value->size() : 0);
-  rows_.erase(at);
+  if (at != rows_.end() && at->second.changed <= sequence) rows_.erase(at);
 }
 
 const Overlay::Row* Overlay::find(std::string_view key) const {

@@ -27,15 +27,12 @@ class Overlay {
   // Null: the store knows.
   const Row* find(std::string_view key) const;
   const Rows& rows() const { return rows_; }
-  // Of keys and values.
-  size_t bytes() const { return bytes_; }
 
  private:
   void put(std::string_view key, std::optional<std::string_view> value, Sequence sequence);
   void drop_row(std::string_view key, Sequence sequence);
 
   Rows rows_;
-  size_t bytes_ = 0;
 };
 
 // A walk over both: the rows of the store are handed in one by one, and those of the overlay come between them. The

@@ -15,8 +15,6 @@ namespace {
 // The base stalls, or its medium is full.
 constexpr Milliseconds kBringAgain{10};
 constexpr Milliseconds kCloseMax{5000};
-// Of records in one batch of the base's.
-constexpr size_t kOperationsMax = 20'000;
 
 }  // namespace
 
@@ -94,9 +92,10 @@ void ReplicatedStore::fetch(std::vector<Wanted> wanted, Arrived done) {
 Result<Sequence> ReplicatedStore::write(const Batch& batch, CommitKind) {
   if (failure_) return std::unexpected(*failure_);
   if (base_->room().stopped && !batch.makes_room()) return fail(EAGAIN, "the metadata disk is full");
-  if (overlay_.bytes() > kWaitingBytesMax) return fail(EAGAIN, "changes wait for the log");
+  if (waiting_bytes() > kWaitingBytesMax) return fail(EAGAIN, "changes wait for the log");
   overlay_.add(batch, ++last_);
   turn_.append(batch);
+  turn_bytes_ += encoded_size(batch);
   if (batch.makes_room()) turn_.mark_makes_room();
   if (!std::exchange(turn_ends_, true)) loop_.at_turn_end(lifetime_.guard([this] { end_turn(); }));
   return last_;
@@ -106,12 +105,16 @@ void ReplicatedStore::end_turn() {
   if (!std::exchange(turn_ends_, false) || failure_) return;
   Pending pending;
   pending.record.batch = std::exchange(turn_, {});
+  turn_bytes_ = 0;
   append(std::move(pending));
 }
 
 void ReplicatedStore::append(Pending pending) {
   pending.last = last_;
-  log_->append(encode_record(pending.record));
+  std::string record = encode_record(pending.record);
+  pending.bytes = record.size();
+  pending_bytes_ += pending.bytes;
+  log_->append(std::move(record));
   pending_.push_back(std::move(pending));
 }
 
@@ -125,7 +128,7 @@ void ReplicatedStore::on_logged(const Logged& logged) {
 void ReplicatedStore::take_logged(const Logged& logged) {
   if (logged.records <= logged_records_) return;  // sync() has seen it
   for (uint64_t i = logged_records_ - applied_records_; i < logged.records - applied_records_; ++i) {
-    pending_[i].position = logged.position;
+    pending_[i].end = logged.end;
     logged_ = pending_[i].last;
   }
   logged_records_ = logged.records;
@@ -146,26 +149,34 @@ void ReplicatedStore::progress() {
   }));
 }
 
+// A part of it in each turn: the base takes a batch at once, and clients wait meanwhile.
 void ReplicatedStore::bring() {
-  if (failure_) return;
-  const Result<> applied = apply();
-  if (applied) return;
-  if (applied.error().number() != EAGAIN) return fail_for_good(applied.error());
-  if (std::exchange(retries_, true)) return;
-  loop_.after(kBringAgain, lifetime_.guard([this] {
-    retries_ = false;
-    bring();
-  }));
+  if (failure_ || brings_later_) return;
+  const Result<> applied = apply(kOperationsMax);
+  if (!applied && applied.error().number() != EAGAIN) return fail_for_good(applied.error());
+  if (!applied) return bring_later(kBringAgain);
+  if (can_apply()) bring_later(Milliseconds(0));
 }
 
-Result<> ReplicatedStore::apply() {
-  while (!copying_ && !pending_.empty() && pending_.front().position != 0) {
+void ReplicatedStore::bring_later(Milliseconds delay) {
+  brings_later_ = true;
+  auto again = lifetime_.guard([this] {
+    brings_later_ = false;
+    bring();
+  });
+  delay > Milliseconds(0) ? void(loop_.after(delay, std::move(again))) : loop_.at_next_turn(std::move(again));
+}
+
+Result<> ReplicatedStore::apply(size_t operations_max) {
+  for (size_t operations = 0; can_apply() && operations < operations_max;) {
     switch (pending_.front().record.kind) {
-      case LogRecordKind::kBatch:
-        TRY(apply_batches());
+      case LogRecordKind::kBatch: {
+        TRY_ASSIGN(const size_t applied, apply_batches(operations_max - operations));
+        operations += applied;
         break;
+      }
       case LogRecordKind::kCheckpoint:
-        apply_checkpoint();
+        TRY(apply_checkpoint());
         break;
       case LogRecordKind::kDropCheckpoint:
         apply_drop();
@@ -175,39 +186,41 @@ Result<> ReplicatedStore::apply() {
   return {};
 }
 
-Result<> ReplicatedStore::apply_batches() {
+Result<size_t> ReplicatedStore::apply_batches(size_t operations_max) {
   Batch batch;
   size_t count = 0;
   const bool makes_room = pending_.front().record.batch.makes_room();
   for (const Pending& one : pending_) {
-    if (one.position == 0 || one.record.kind != LogRecordKind::kBatch || batch.size() > kOperationsMax) break;
+    if (one.end.position == 0 || one.record.kind != LogRecordKind::kBatch) break;
     if (one.record.batch.makes_room() != makes_room) break;
+    if (count > 0 && batch.size() + one.record.batch.size() > operations_max) break;
     batch.append(one.record.batch);
     ++count;
   }
+  const size_t operations = batch.size();
   if (makes_room) batch.mark_makes_room();
-  TRY(commit_to_base(std::move(batch), position_behind(count)));
+  TRY(commit_to_base(std::move(batch), end_behind(count)));
   for (; count > 0; --count) {
     overlay_.drop(pending_.front().record.batch, pending_.front().last);
     pop_front();
   }
-  return {};
+  return std::max<size_t>(operations, 1);
 }
 
 // Of the last value that is whole among them. While others of a value wait, a restart begins with it again: what it has
 // is put once more.
-LogPosition ReplicatedStore::position_behind(size_t count) const {
+LogPoint ReplicatedStore::end_behind(size_t count) const {
   for (; count > 0; --count) {
-    const LogPosition position = pending_[count - 1].position;
-    if (count == pending_.size() || pending_[count].position != position) return position;
+    const LogPoint& end = pending_[count - 1].end;
+    if (count == pending_.size() || pending_[count].end.position != end.position) return end;
   }
   return applied_;
 }
 
-Result<> ReplicatedStore::commit_to_base(Batch batch, LogPosition position) {
-  put_position(batch, {options_.position.identity, position});
+Result<> ReplicatedStore::commit_to_base(Batch batch, const LogPoint& end) {
+  put_position(batch, {options_.position.identity, end});
   TRY_ASSIGN(base_newest_, base_->commit(batch, CommitKind::kState));
-  applied_ = position;
+  applied_ = end;
   watch_medium();
   return {};
 }
@@ -215,26 +228,35 @@ Result<> ReplicatedStore::commit_to_base(Batch batch, LogPosition position) {
 // One look at a time: the base syncs when it likes.
 void ReplicatedStore::watch_medium() {
   if (std::exchange(watches_medium_, true)) return;
-  base_->when_synced(base_newest_, lifetime_.guard([this, sequence = base_newest_, position = applied_] {
-    watches_medium_ = false;
-    if (options_.durable) options_.durable(position);
-    if (base_newest_ != sequence) watch_medium();
-  }));
+  base_->when_synced(base_newest_,
+                     lifetime_.guard([this, sequence = base_newest_, position = applied_.position] {
+                       watches_medium_ = false;
+                       if (options_.durable) options_.durable(position);
+                       if (base_newest_ != sequence) watch_medium();
+                     }));
 }
 
-// No commit has come behind it: all before it is in the base, and nothing else.
-void ReplicatedStore::apply_checkpoint() {
-  if (!pending_.front().done) return pop_front();
-  copying_ = true;
-  base_->checkpoint(pending_.front().record.checkpoint, lifetime_.guard([this](const Result<>& outcome) {
-    copying_ = false;
-    const auto done = std::move(pending_.front().done);
-    // A restart makes no second one. If the base does not take it, the next batch says it.
-    static_cast<void>(commit_to_base({}, position_behind(1)));
+// No commit has come behind it: all before it is in the base, and nothing else. It ends its value, so a restart makes
+// no second one, which would have what comes now.
+Result<> ReplicatedStore::apply_checkpoint() {
+  Pending& front = pending_.front();
+  if (front.copied) {
+    TRY(commit_to_base({}, end_behind(1)));
+    const auto done = std::move(front.done);
+    const Result<> outcome = *front.copied;
     pop_front();
-    done(outcome);
-    bring();
-  }));
+    if (done) done(outcome);
+  } else if (!front.done) {
+    pop_front();
+  } else {
+    copying_ = true;
+    base_->checkpoint(front.record.checkpoint, lifetime_.guard([this](const Result<>& outcome) {
+      copying_ = false;
+      pending_.front().copied = outcome;
+      bring();
+    }));
+  }
+  return {};
 }
 
 void ReplicatedStore::apply_drop() {
@@ -247,6 +269,7 @@ void ReplicatedStore::apply_drop() {
 }
 
 void ReplicatedStore::pop_front() {
+  pending_bytes_ -= pending_.front().bytes;
   pending_.pop_front();
   ++applied_records_;
 }
@@ -292,6 +315,8 @@ Result<> ReplicatedStore::sync() {
     return std::unexpected(logged.error());
   }
   take_logged(*logged);
+  const Result<> applied = apply(SIZE_MAX);
+  if (!applied && applied.error().number() != EAGAIN) fail_for_good(applied.error());
   bring();
   loop_.at_turn_end(lifetime_.guard([this] { progress(); }));
   synced_ = logged_;
@@ -304,7 +329,7 @@ Result<> ReplicatedStore::close() {
   end_checkpoints();
   // What a full disk keeps out of the base is in the log.
   for (const SteadyTime end = steady_now() + kCloseMax; !pending_.empty() && steady_now() < end;) {
-    const Result<> applied = apply();
+    const Result<> applied = apply(SIZE_MAX);
     if (!applied && applied.error().number() != EAGAIN) return applied;
     if (!applied) sleep_for(kBringAgain);
   }

@@ -59,10 +59,12 @@ class ReplicatedStore final : public KeyValueStore {
   Result<> sync() override;
   Result<> close() override;
 
-  // Of keys and values that are not in the base yet.
-  size_t waiting_bytes() const { return overlay_.bytes(); }
+  // Of the log's records that are not in the base yet.
+  size_t waiting_bytes() const { return turn_bytes_ + pending_bytes_; }
   // Commits get EAGAIN while more than that waits.
   static constexpr size_t kWaitingBytesMax = size_t{64} << 20;
+  // A turn brings no more operations into the base, but for the record that it ends in.
+  static constexpr size_t kOperationsMax = 2000;
 
  protected:
   Result<std::optional<std::string>> read(SnapshotNumber at, std::string_view key, Reach reach) override;
@@ -76,9 +78,11 @@ class ReplicatedStore final : public KeyValueStore {
   // A record on its way: appended, then logged, then in the base.
   struct Pending {
     LogRecord record;
+    size_t bytes = 0;                    // of it, encoded
     Sequence last = 0;                   // the newest commit in it, or before it
     std::function<void(Result<>)> done;  // of what is no batch; null: nobody waits for it any more
-    LogPosition position = 0;            // once it is logged: not before that of its value
+    LogPoint end;                        // once it is logged: not before that of its value
+    std::optional<Result<>> copied;      // a checkpoint, by the base
   };
 
   void end_turn();
@@ -86,14 +90,17 @@ class ReplicatedStore final : public KeyValueStore {
   void on_logged(const Logged& logged);
   void take_logged(const Logged& logged);
   void bring();
-  // Brings into the base what is logged. EAGAIN: the base takes nothing now.
-  Result<> apply();
-  Result<> apply_batches();
-  void apply_checkpoint();
+  void bring_later(Milliseconds delay);
+  bool can_apply() const { return !copying_ && !pending_.empty() && pending_.front().end.position != 0; }
+  // Brings into the base what is logged, and stops behind so many operations. EAGAIN: the base takes nothing now.
+  Result<> apply(size_t operations_max);
+  // So many operations at most, but one record.
+  Result<size_t> apply_batches(size_t operations_max);
+  Result<> apply_checkpoint();
   void apply_drop();
-  // Of the base's row, when so many of those that are pending are in it.
-  LogPosition position_behind(size_t count) const;
-  Result<> commit_to_base(Batch batch, LogPosition position);
+  // For the base's row, when so many of those that are pending are in it.
+  LogPoint end_behind(size_t count) const;
+  Result<> commit_to_base(Batch batch, const LogPoint& end);
   void watch_medium();
   void pop_front();
   void progress();
@@ -107,15 +114,17 @@ class ReplicatedStore final : public KeyValueStore {
   std::optional<Error> failure_;
   Overlay overlay_;
   Batch turn_;  // what was committed in this turn
+  size_t turn_bytes_ = 0;
   bool turn_ends_ = false;
   std::deque<Pending> pending_;
+  size_t pending_bytes_ = 0;
   uint64_t logged_records_ = 0;
   uint64_t applied_records_ = 0;  // pending_ begins behind them
-  LogPosition applied_;           // what the base's row says
+  LogPoint applied_;              // what the base's row says
   Sequence base_newest_ = 0;      // the base's commit that said so
   bool watches_medium_ = false;
   bool copying_ = false;  // the base makes a checkpoint
-  bool retries_ = false;
+  bool brings_later_ = false;
   Sequence last_ = 0;
   Sequence logged_ = 0;
   Sequence synced_ = 0;  // told to all who waited for it

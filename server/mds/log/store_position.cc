@@ -12,6 +12,8 @@ constexpr std::string_view kPositionName = "log-position";
 struct StoredLogPosition {
   xdr::String<64> identity;
   uint64_t applied = 0;
+  std::array<std::byte, sizeof(LogHash)> hash{};
+  bool joined = false;
 };
 
 }  // namespace
@@ -20,13 +22,15 @@ Result<std::optional<StorePosition>> read_position(KeyValueStore& store) {
   TRY_ASSIGN(const std::optional<std::string> row, store.get(meta_key(kPositionName)));
   if (!row) return std::nullopt;
   TRY_ASSIGN(const auto stored, read_value<StoredLogPosition>(*row, "the position in the log"));
-  return StorePosition{stored.identity, stored.applied};
+  return StorePosition{stored.identity, {stored.applied, stored.hash}, stored.joined};
 }
 
 void put_position(Batch& batch, const StorePosition& position) {
   StoredLogPosition stored;
   stored.identity = position.identity;
-  stored.applied = position.applied;
+  stored.applied = position.applied.position;
+  stored.hash = position.applied.hash;
+  stored.joined = position.joined;
   put_value(batch, meta_key(kPositionName), stored);
 }
 

@@ -14,7 +14,8 @@ namespace pnfsrdma::mds {
 // host's alone and never in the log.
 struct StorePosition {
   std::string identity;  // of the log, 32 hexadecimal digits
-  LogPosition applied = 0;
+  LogPoint applied;
+  bool joined = true;  // false: it would begin that log, but another server may have been first
 
   bool operator==(const StorePosition&) const = default;
 };

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/mds/log/key_server.h"
@@ -21,6 +22,7 @@ class MemoryKeys {
     kLostRequest,  // it was not done, and the caller does not know
     kLostAnswer,   // it was done, and the caller does not know
     kRefused,      // EPROTO: this one never
+    kDoneLater,    // nobody knows yet: deliver_late()
   };
 
   ConnectKeyServer connector() {
@@ -32,22 +34,56 @@ class MemoryKeys {
   void cut(bool cut) { state_.lock()->cut = cut; }
 
   std::map<std::string, KeyRow> rows() { return state_.lock()->rows; }
-  std::string value(const std::string& key) { return rows()[key].value; }
+  size_t size() { return state_.lock()->rows.size(); }
+  bool has(const std::string& key) { return state_.lock()->revision_of(key) != 0; }
+  // Empty: there is no such key.
+  std::string value(const std::string& key) {
+    auto state = state_.lock();
+    const auto found = state->rows.find(key);
+    return found == state->rows.end() ? std::string() : found->second.value;
+  }
   void put(const std::string& key, std::string value) {
     auto state = state_.lock();
     state->rows[key] = {key, std::move(value), ++state->revision};
   }
   void erase(const std::string& key) { state_.lock()->rows.erase(key); }
   size_t commits() { return state_.lock()->commits; }
+  // What was on its way arrives, after its senders have given up. How much of it changed something.
+  size_t deliver_late() {
+    auto state = state_.lock();
+    size_t done = 0;
+    for (const KeyTransaction& one : std::exchange(state->late, {})) done += state->apply(one).done ? 1 : 0;
+    return done;
+  }
+  size_t late() { return state_.lock()->late.size(); }
 
  private:
   struct State {
     std::map<std::string, KeyRow> rows;
     KeyRevision revision = 0;
+    KeyRevision forgotten = 0;
     std::vector<Fault> faults;
     bool cut = false;
     size_t commits = 0;  // that changed something
+    std::vector<KeyTransaction> late;
 
+    KeyOutcome apply(const KeyTransaction& transaction) {
+      KeyOutcome outcome;
+      outcome.done = std::ranges::all_of(transaction.if_all, [&](const KeyTransaction::Known& known) {
+        return revision_of(known.key) == known.revision;
+      });
+      if (outcome.done) {
+        outcome.revision = ++revision;
+        commits += transaction.puts.empty() && transaction.erases.empty() ? 0 : 1;
+        for (const auto& put : transaction.puts) rows[put.key] = {put.key, put.value, revision};
+        for (const std::string& key : transaction.erases) rows.erase(key);
+        return outcome;
+      }
+      for (const std::string& key : transaction.otherwise_read) {
+        if (const auto found = rows.find(key); found != rows.end()) outcome.found.push_back(found->second);
+      }
+      return outcome;
+    }
     KeyRevision revision_of(const std::string& key) const {
       const auto found = rows.find(key);
       return found == rows.end() ? 0 : found->second.revision;
@@ -69,21 +105,11 @@ class MemoryKeys {
       }
       if (fault == Fault::kLostRequest) return fail(EIO, "lost");
       if (fault == Fault::kRefused) return fail(EPROTO, "too large");
-      KeyOutcome outcome;
-      outcome.done = std::ranges::all_of(transaction.if_all, [&](const KeyTransaction::Known& known) {
-        return state->revision_of(known.key) == known.revision;
-      });
-      if (outcome.done) {
-        outcome.revision = ++state->revision;
-        state->commits += changes ? 1 : 0;
-        for (const auto& put : transaction.puts) state->rows[put.key] = {put.key, put.value, state->revision};
-        for (const std::string& key : transaction.erases) state->rows.erase(key);
-      } else {
-        for (const std::string& key : transaction.otherwise_read) {
-          if (const auto found = state->rows.find(key); found != state->rows.end())
-            outcome.found.push_back(found->second);
-        }
+      if (fault == Fault::kDoneLater) {
+        state->late.push_back(transaction);
+        return fail(EIO, "lost");
       }
+      KeyOutcome outcome = state->apply(transaction);
       if (fault == Fault::kLostAnswer) return fail(EIO, "lost");
       return outcome;
     }
@@ -98,11 +124,18 @@ class MemoryKeys {
       return found;
     }
 
-    Result<> trim(std::string_view from, std::string_view end) override {
+    Result<KeyRevision> erase(std::string_view from, std::string_view end) override {
       auto state = keys_.state_.lock();
       if (state->cut) return fail(EIO, "cut off");
       state->rows.erase(state->rows.lower_bound(std::string(from)),
                         state->rows.lower_bound(std::string(end)));
+      return ++state->revision;
+    }
+
+    Result<> forget(KeyRevision before) override {
+      auto state = keys_.state_.lock();
+      if (state->cut) return fail(EIO, "cut off");
+      state->forgotten = before;
       return {};
     }
 

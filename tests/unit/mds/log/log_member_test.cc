@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "server/mds/meta/format_version.h"
 #include "server/mds/meta/keys.h"
 #include "tests/doubles/metadata/memory_key_server.h"
@@ -10,6 +12,19 @@
 
 namespace pnfsrdma::mds {
 namespace {
+
+class SmallStore final : public MemoryStore {
+ public:
+  using MemoryStore::MemoryStore;
+  StoreRoom room() const override { return {.stopped = full}; }
+  bool full = false;
+
+ protected:
+  Result<Sequence> write(const Batch& batch, CommitKind kind) override {
+    if (full && !batch.makes_room()) return fail(EAGAIN, "full");
+    return MemoryStore::write(batch, kind);
+  }
+};
 
 // A server that shares the log: its store stays over its ends, as a disk does.
 class Server {
@@ -24,12 +39,14 @@ class Server {
   }
 
   Result<bool> lead(const std::function<bool()>& stopping = [] { return false; }) {
-    member_ = std::make_unique<LogMember>(loop_, random_,
-                                          LogMember::Options{.prefix = "/test",
-                                                             .name = name_,
-                                                             .place = place_,
-                                                             .connect = keys_.connector(),
-                                                             .clock = clock_});
+    member_ = std::make_unique<LogMember>(
+        loop_, random_,
+        LogMember::Options{.prefix = "/test",
+                           .name = name_,
+                           .place = place_,
+                           .connect = keys_.connector(),
+                           .clock = clock_,
+                           .status = [this](const std::string& text) { status = text; }});
     auto led = member_->lead(*disk_, stopping);
     if (led && *led) {
       auto engine = std::move(disk_);
@@ -49,7 +66,7 @@ class Server {
     reopen();
   }
   KeyValueStore& store() { return store_ ? *store_ : *disk_; }
-  KeyValueStore& disk() { return *disk_; }
+  SmallStore& disk() { return *disk_; }
   const MemoryStore& memory() const { return *memory_; }
   void put(std::string_view key, std::string_view value) {
     Batch batch;
@@ -60,6 +77,7 @@ class Server {
   std::string get(std::string_view key) { return store().get(key).value().value_or("-"); }
 
   std::optional<Error> failed;
+  std::string status;
 
  private:
   void keep() {
@@ -71,7 +89,7 @@ class Server {
   }
   void reopen() {
     if (disk_) return;
-    disk_ = std::make_unique<MemoryStore>(loop_);
+    disk_ = std::make_unique<SmallStore>(loop_);
     ASSERT_TRUE(disk_->commit(content_, CommitKind::kState));
     ASSERT_TRUE(disk_->sync());
   }
@@ -83,7 +101,7 @@ class Server {
   const std::string place_;
   SystemRandom random_;
   Batch content_;
-  std::unique_ptr<MemoryStore> disk_;
+  std::unique_ptr<SmallStore> disk_;
   MemoryStore* memory_ = nullptr;
   std::unique_ptr<LogMember> member_;
   std::unique_ptr<KeyValueStore> store_;
@@ -96,6 +114,22 @@ class Member : public ::testing::Test {
     return server.lead([looks, left = looks]() mutable { return left-- < 0; });
   }
   void ghost_leads() { server_.put(keys_.leader(), LeadClaim{"ghost", "0", "ghost's"}.text()); }
+  bool leads(const std::string& name) { return LeadClaim::parse(server_.value(keys_.leader())).name == name; }
+  // As somebody else writes it, behind what is there.
+  void write_value(LogPosition position, std::string_view key, std::string_view text) {
+    LogRecord record;
+    record.batch.put(key, text);
+    ValueBuilder builder;
+    EXPECT_TRUE(builder.add(encode_record(record)));
+    std::string value = builder.take();
+    if (position > 1) chain_value(value, hash_of(server_.value(keys_.value(position - 1))));
+    server_.put(keys_.value(position), value);
+  }
+  // Once, in the first turn of the loop in which that server has the lead: before it has followed to the end.
+  void when_taken(const std::string& name, std::function<void()> what) {
+    loop_.at_next_turn(
+        [this, name, what = std::move(what)] { leads(name) ? what() : when_taken(name, what); });
+  }
 
   SystemClock clock_;
   EventLoop loop_{clock_};
@@ -220,11 +254,131 @@ TEST_F(Member, ALogThatWentBackIsNotFollowed) {
   a.put("x", "1");
   a.put("x", "2");
   a.stop();
-  const LogPosition last = read_position(a.disk()).value()->applied;
+  const LogPosition last = read_position(a.disk()).value()->applied.position;
   ASSERT_TRUE(server_.rows().contains(keys_.value(last)));
   server_.erase(keys_.value(last));
   EXPECT_EQ(a.lead().error().number(), ENODATA);
   EXPECT_FALSE(server_.rows().contains(keys_.leader()));
+}
+
+TEST_F(Member, ALogThatWentBackAndGrewAgainIsNotFollowed) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  a.put("x", "1");
+  a.put("x", "2");
+  a.stop();
+  write_value(2, "x", "of another history");
+  write_value(3, "y", "of another history");
+  EXPECT_EQ(a.lead().error().number(), ENODATA);
+  EXPECT_EQ(a.get("x") + a.get("y"), "2-");
+}
+
+TEST_F(Member, WhoFollowsSeesThatTheLogWentBack) {
+  for (const bool grows : {false, true}) {
+    Server a(loop_, server_, lead_clock_, grows ? "grows" : "a");
+    ASSERT_TRUE(a.lead().value());
+    a.put("x", "1");
+    a.put("x", "2");
+    a.stop();
+    const LogPosition last = read_position(a.disk()).value()->applied.position;
+    ghost_leads();
+    int looks = 0;
+    const auto refused = a.lead([&] {
+      if (++looks == 3) {
+        server_.erase(keys_.value(last));
+        if (grows) write_value(last, "x", "of another history");
+      }
+      return looks > 20;
+    });
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().number(), ENODATA);
+    EXPECT_EQ(a.get("x"), "2");
+    for (const auto& [key, row] : server_.rows()) server_.erase(key);
+  }
+}
+
+TEST_F(Member, WithoutRoomTheLeadIsGivenBack) {
+  Server b(loop_, server_, lead_clock_, "b");
+  ASSERT_FALSE(follow(b, 1).value());
+  when_taken("b", [&] {
+    write_value(1, "x", "1");
+    b.disk().full = true;
+  });
+  int looks = 0;
+  ASSERT_TRUE(b.lead([&] {
+                 if (b.disk().full && !server_.rows().contains(keys_.leader()) && ++looks == 20) {
+                   EXPECT_EQ(b.status, "standby: the metadata disk is full");
+                   b.disk().full = false;
+                 }
+                 return false;
+               }).value());
+  EXPECT_GE(looks, 20);  // it did not take it again meanwhile
+  EXPECT_EQ(b.get("x"), "1");
+}
+
+TEST_F(Member, WithoutRoomTheLeadIsNotTaken) {
+  Server b(loop_, server_, lead_clock_, "b");
+  ASSERT_FALSE(follow(b, 1).value());
+  b.disk().full = true;
+  EXPECT_FALSE(follow(b, 10).value());
+  EXPECT_FALSE(server_.rows().contains(keys_.leader()));
+}
+
+TEST_F(Member, AnEndWhileItFollowsToTheEndIsInOrder) {
+  Server b(loop_, server_, lead_clock_, "b");
+  ASSERT_FALSE(follow(b, 1).value());
+  bool ends = false;
+  when_taken("b", [&] {
+    write_value(1, "x", "1");
+    b.disk().stall(1'000'000);
+    loop_.after(Milliseconds(50), [&] { ends = true; });
+  });
+  EXPECT_FALSE(b.lead([&] { return ends; }).value());
+  b.stop();
+  EXPECT_FALSE(server_.rows().contains(keys_.leader()));
+}
+
+// Another server was first, with metadata that this one does not have.
+TEST_F(Member, WhoWasNotFirstBelongsToNoLog) {
+  Server a(loop_, server_, lead_clock_, "a");
+  a.put(meta_key("boot"), "a row");
+  server_.plan({MemoryKeys::Fault::kLostRequest});
+  int looks = 0;
+  const auto refused = a.lead([&] {
+    if (++looks == 2) server_.put(keys_.identity(), std::string(32, '0'));
+    return false;
+  });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().number(), EINVAL);
+  EXPECT_FALSE(read_position(a.disk()).value()->joined);
+  server_.erase(keys_.identity());
+  EXPECT_TRUE(a.lead().value());
+  a.stop();
+  EXPECT_TRUE(read_position(a.disk()).value()->joined);
+}
+
+TEST_F(Member, WhatItDoesIsSaid) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  EXPECT_EQ(a.status, "leads the metadata's log");
+  a.put("x", "1");
+  for (int i = 0; i < 15; ++i) loop_.run_once(Milliseconds(100));
+  Server b(loop_, server_, lead_clock_, "b");
+  EXPECT_FALSE(follow(b, 5).value());
+  EXPECT_EQ(b.status, "standby: follows a, has the log up to 1, 0 behind");
+}
+
+TEST_F(Member, ARequestForTheLeadThatArrivesLateChangesNothing) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_FALSE(follow(a, 1).value());
+  server_.plan({MemoryKeys::Fault::kDoneLater, MemoryKeys::Fault::kDoneLater});
+  ASSERT_TRUE(a.lead().value());
+  a.put("x", "1");
+  const std::string claim = server_.value(keys_.leader());
+  server_.deliver_late();
+  EXPECT_EQ(server_.value(keys_.leader()), claim);
+  a.put("x", "2");
+  EXPECT_FALSE(a.failed);
 }
 
 TEST_F(Member, TheNameOfTheLeaderIsRefused) {
@@ -262,11 +416,16 @@ TEST_F(Member, TheLogIsTrimmedBehindTheSlowest) {
 
 class Following : public Member {
  protected:
-  Following() : store_(loop_), follower_(loop_, store_, keys_, {"id", 0}, [] { return false; }) {}
+  Following() : store_(loop_), follower_(loop_, store_, keys_, {"id", {}}, [] { return false; }) {}
   std::vector<KeyRow> value(LogPosition position, const std::vector<LogRecord>& records) {
     ValueBuilder builder;
     for (const LogRecord& one : records) EXPECT_TRUE(builder.add(encode_record(one)));
-    return {{keys_.value(position), builder.take(), 1}};
+    return chained(position, builder.take());
+  }
+  std::vector<KeyRow> chained(LogPosition position, std::string bytes) {
+    chain_value(bytes, hashes_[position - 1]);
+    hashes_[position] = hash_of(bytes);
+    return {{keys_.value(position), bytes, 1}};
   }
   static LogRecord put(std::string_view key, std::string_view value) {
     LogRecord record;
@@ -275,14 +434,37 @@ class Following : public Member {
   }
   MemoryStore store_;
   Follower follower_;
+  std::map<LogPosition, LogHash> hashes_;
 };
 
 TEST_F(Following, TakesEachValueOnceWithItsPosition) {
   ASSERT_TRUE(follower_.take(value(1, {put("a", "1"), put("b", "1"), put("a", "2")})));
   EXPECT_EQ(store_.get("a").value(), "2");
-  EXPECT_EQ(read_position(store_).value(), (StorePosition{"id", 1}));
+  EXPECT_EQ(read_position(store_).value(), (StorePosition{"id", {1, hashes_[1]}}));
   EXPECT_EQ(follower_.take(value(3, {put("a", "3")})).error().number(), ENODATA);
   EXPECT_EQ(store_.get("a").value(), "2");
+}
+
+TEST_F(Following, AValueOfAnotherHistoryIsRefused) {
+  ASSERT_TRUE(follower_.take(value(1, {put("a", "1")})));
+  hashes_[1] = hash_of("another one");
+  EXPECT_EQ(follower_.take(value(2, {put("a", "2")})).error().number(), ENODATA);
+  EXPECT_EQ(store_.get("a").value(), "1");
+  EXPECT_EQ(follower_.next(), 2u);
+}
+
+TEST_F(Following, WhatTheStoreDidNotTakeIsTakenLater) {
+  bool stops = true;
+  Follower follower(loop_, store_, keys_, {"id", {}}, [&] { return stops; });
+  const std::vector<std::string> parts =
+      ValueBuilder::parts_of(encode_record(put("a", std::string(kLogValueBytesMax, 'x'))));
+  ASSERT_EQ(parts.size(), 2u);
+  ASSERT_TRUE(follower.take(chained(1, parts[0])));
+  store_.stall(1);
+  const auto last = chained(2, parts[1]);
+  EXPECT_EQ(follower.take(last).error().number(), ECANCELED);
+  ASSERT_TRUE(follower.take(last));
+  EXPECT_TRUE(store_.get("a").value());
 }
 
 TEST_F(Following, WhatOnlyANewerProgramKnowsIsRefused) {
@@ -297,7 +479,7 @@ TEST_F(Following, ACheckpointHasWhatCameBefore) {
   EXPECT_EQ(store_.checkpoints().at(4).find("a")->second, "1");
   EXPECT_EQ(store_.get("a").value(), "2");
   // The value once more, as after a crash in the middle of it.
-  Follower again(loop_, store_, keys_, {"id", 0}, [] { return false; });
+  Follower again(loop_, store_, keys_, {"id", {}}, [] { return false; });
   ASSERT_TRUE(again.take(value(1, {put("a", "1"), {LogRecordKind::kCheckpoint, {}, 4}, put("a", "2")})));
   EXPECT_EQ(store_.checkpoints().at(4).find("a")->second, "1");
   ASSERT_TRUE(again.take(value(2, {{LogRecordKind::kDropCheckpoint, {}, 4}})));
@@ -308,11 +490,12 @@ TEST_F(Following, PartsCountWhenTheLastIsThere) {
   const std::vector<std::string> parts =
       ValueBuilder::parts_of(encode_record(put("a", std::string(2 * kLogValueBytesMax, 'x'))));
   ASSERT_EQ(parts.size(), 3u);
-  ASSERT_TRUE(follower_.take({{keys_.value(1), parts[0], 1}, {keys_.value(2), parts[1], 1}}));
-  EXPECT_EQ(follower_.position().applied, 0u);
+  ASSERT_TRUE(follower_.take(chained(1, parts[0])));
+  ASSERT_TRUE(follower_.take(chained(2, parts[1])));
+  EXPECT_EQ(follower_.position().applied.position, 0u);
   EXPECT_EQ(follower_.next(), 3u);
-  ASSERT_TRUE(follower_.take({{keys_.value(3), parts[2], 1}}));
-  EXPECT_EQ(follower_.position().applied, 3u);
+  ASSERT_TRUE(follower_.take(chained(3, parts[2])));
+  EXPECT_EQ(follower_.position().applied.position, 3u);
   EXPECT_TRUE(store_.get("a").value());
 }
 

@@ -35,6 +35,7 @@ TEST(LogRecord, ComesBackAsItWas) {
   EXPECT_EQ(back->kind, LogRecordKind::kBatch);
   EXPECT_TRUE(back->batch.makes_room());
   EXPECT_EQ(text_of(back->batch), text_of(record.batch));
+  EXPECT_EQ(encoded_size(record.batch), encode_record(record).size() - 2);
   for (const LogRecordKind kind : {LogRecordKind::kCheckpoint, LogRecordKind::kDropCheckpoint}) {
     const auto other = decode_record(encode_record({kind, {}, 77}));
     ASSERT_TRUE(other);
@@ -92,7 +93,7 @@ TEST(LogValue, ALargeRecordIsInParts) {
 
 TEST(LogValue, TheLargestThatFitsIsInNoParts) {
   ValueBuilder builder;
-  const std::string fits(kLogValueBytesMax - 6, 'x');
+  const std::string fits(kLogValueBytesMax - 22, 'x');
   EXPECT_TRUE(ValueBuilder::parts_of(fits).empty());
   EXPECT_TRUE(builder.add(fits));
   EXPECT_FALSE(builder.add(""));
@@ -101,7 +102,7 @@ TEST(LogValue, TheLargestThatFitsIsInNoParts) {
 
 TEST(LogValue, NoSizeIsLostBetweenWholeAndParts) {
   const size_t around = encode_record(a_batch("k", "")).size();
-  for (size_t size = kLogValueBytesMax - 12; size < kLogValueBytesMax + 4; ++size) {
+  for (size_t size = kLogValueBytesMax - 30; size < kLogValueBytesMax + 4; ++size) {
     const std::string record = encode_record(a_batch("k", std::string(size - around, 'x')));
     ASSERT_EQ(record.size(), size);
     ValueBuilder builder;
@@ -129,7 +130,37 @@ TEST(LogValue, PartsWithoutTheLastAreVoid) {
   EXPECT_EQ(records->size(), 1u);
   EXPECT_FALSE(reader.in_the_middle());
   EXPECT_FALSE(reader.take(parts[2]));  // the last part of nothing
-  EXPECT_FALSE(reader.take("\x02W"));   // a newer program's
+}
+
+TEST(LogValue, OfAnotherFormatIsRefusedAndSaysSo) {
+  ValueReader reader;
+  for (const char* value : {"\x01W", "\x03W"}) {
+    const auto refused = reader.take(value);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().number(), ENOTSUP);
+    EXPECT_NE(refused.error().what().find("knows format 2"), std::string::npos);
+  }
+  EXPECT_EQ(reader.take("\x02W").error().number(), EUCLEAN);
+}
+
+TEST(LogValue, NamesTheOneBefore) {
+  ValueBuilder builder;
+  ASSERT_TRUE(builder.add(encode_record(a_batch("a", "1"))));
+  std::string value = builder.take();
+  EXPECT_EQ(hash_before(value), LogHash{});
+  const LogHash first = hash_of(value);
+  chain_value(value, first);
+  EXPECT_EQ(hash_before(value), first);
+  EXPECT_NE(hash_of(value), first);
+  EXPECT_EQ(ValueReader().take(value)->size(), 1u);
+  EXPECT_EQ(hash_before("short"), std::nullopt);
+}
+
+TEST(PositionRow, ComesBackAsItWas) {
+  EXPECT_EQ(PositionRow::parse(PositionRow{7, "some place"}.text()).position, 7u);
+  EXPECT_EQ(PositionRow::parse(PositionRow{7, "some place"}.text()).rest, "some place");
+  EXPECT_EQ(PositionRow::parse("12").position, 12u);
+  EXPECT_EQ(PositionRow::parse("").position, 0u);
 }
 
 TEST(LogKeys, ValuesAreInTheOrderOfTheirNumbers) {

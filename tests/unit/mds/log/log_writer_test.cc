@@ -19,14 +19,15 @@ class Writer : public ::testing::Test {
     server_.put(keys_.leader(), "me");
     lead_ = server_.rows()[keys_.leader()].revision;
   }
-  std::unique_ptr<LogWriter> open(LogPosition position = 0) {
+  std::unique_ptr<LogWriter> open(LogPoint end = {}, Milliseconds patience = Milliseconds(15'000)) {
     auto writer = std::make_unique<LogWriter>(
         loop_, server_.connector()(),
         LogWriter::Options{.keys = keys_,
                            .lead = lead_,
-                           .position = position,
+                           .end = end,
                            .leads = [this] { return leads_.load(); },
-                           .wrote = [this](LogPosition, size_t bytes) { bytes_ += bytes; }});
+                           .wrote = [this](LogPosition, size_t bytes) { bytes_ += bytes; },
+                           .patience = patience});
     writer->start({.logged = [this](const Logged& logged) { logged_ = logged; },
                    .lost = [this](const Error& error) { lost_ = error; }});
     return writer;
@@ -73,18 +74,19 @@ TEST_F(Writer, WritesInOrderAndSaysSo) {
   for (const char* key : {"a", "b", "c", "d"}) writer->append(record(key));
   run_until([&] { return logged_.records == 4; });
   EXPECT_EQ(content(), "abcd");
-  EXPECT_TRUE(server_.rows().contains(keys_.value(logged_.position)));
-  EXPECT_FALSE(server_.rows().contains(keys_.value(logged_.position + 1)));
+  EXPECT_TRUE(server_.rows().contains(keys_.value(logged_.end.position)));
+  EXPECT_FALSE(server_.rows().contains(keys_.value(logged_.end.position + 1)));
   EXPECT_GT(bytes_, 0u);
 }
 
 TEST_F(Writer, GoesOnBehindWhatIsThere) {
-  const auto writer = open(41);
+  const auto writer = open({41, hash_of("the value there")});
   writer->append(record("a"));
   const auto logged = writer->wait();
   ASSERT_TRUE(logged);
-  EXPECT_EQ(logged->position, 42u);
-  EXPECT_TRUE(server_.rows().contains(keys_.value(42)));
+  EXPECT_EQ(logged->end.position, 42u);
+  EXPECT_EQ(hash_before(server_.value(keys_.value(42))), hash_of("the value there"));
+  EXPECT_EQ(logged->end.hash, hash_of(server_.value(keys_.value(42))));
 }
 
 TEST_F(Writer, AnUnknownOutcomeIsAskedForAndNothingIsWrittenTwice) {
@@ -106,7 +108,7 @@ TEST_F(Writer, ALargeRecordIsInSeveralValues) {
   const auto logged = writer->wait();
   ASSERT_TRUE(logged);
   EXPECT_EQ(logged->records, 3u);
-  EXPECT_GE(logged->position, 6u);
+  EXPECT_GE(logged->end.position, 6u);
   EXPECT_EQ(content(), "abc");
 }
 
@@ -154,6 +156,69 @@ TEST_F(Writer, WhatIsNeverTakenEndsTheLog) {
   writer->append(record("a"));
   run_until([&] { return lost_.has_value(); });
   EXPECT_EQ(lost_->number(), EPROTO);
+}
+
+// Smaller ones, the renewals of the lead, get through.
+TEST_F(Writer, AValueThatIsNotTakenForLongEndsTheLog) {
+  const auto writer = open({}, Milliseconds(100));
+  server_.plan(std::vector(1000, Fault::kLostRequest));
+  writer->append(record("a"));
+  run_until([&] { return lost_.has_value(); });
+  EXPECT_EQ(lost_->number(), ETIMEDOUT);
+  EXPECT_NE(lost_->what().find("lost"), std::string::npos);  // what the server said
+}
+
+TEST_F(Writer, EachValueNamesTheOneBefore) {
+  server_.plan({Fault::kLostAnswer, Fault::kLostRequest, Fault::kNone, Fault::kDoneLater});
+  LogPoint end;
+  for (int i = 0; i < 2; ++i) {  // another leader goes on with it
+    const auto writer = open(end);
+    for (const size_t size : {size_t{1}, 3 * kLogValueBytesMax, size_t{1}}) {
+      writer->append(record("a", size));
+      end = writer->wait().value().end;
+    }
+    server_.deliver_late();
+  }
+  EXPECT_GE(end.position, 12u);
+  LogHash before{};
+  for (LogPosition position = 1; position <= end.position; ++position) {
+    const std::string value = server_.value(keys_.value(position));
+    EXPECT_EQ(hash_before(value), before) << position;
+    before = hash_of(value);
+  }
+  EXPECT_EQ(end.hash, before);
+}
+
+TEST_F(Writer, WhatArrivesLateIsNotWrittenAgainstTheLead) {
+  const auto writer = open();
+  server_.plan(std::vector(1000, Fault::kDoneLater));
+  writer->append(record("a"));
+  run_until([&] { return server_.late() > 2; });
+  server_.put(keys_.leader(), "other");
+  server_.plan({});
+  run_until([&] { return lost_.has_value(); });
+  EXPECT_EQ(lost_->number(), ESTALE);
+  EXPECT_EQ(server_.deliver_late(), 0u);
+  EXPECT_EQ(content(), "");
+}
+
+TEST_F(Writer, NothingGoesBehindACheckpointInItsValue) {
+  const auto writer = open();
+  server_.cut(true);  // all of them are there when the first value is made
+  writer->append(record("x"));
+  sleep_for(Milliseconds(50));
+  for (const char* key : {"a", "b"}) writer->append(record(key));
+  writer->append(encode_record({LogRecordKind::kCheckpoint, {}, 7}));
+  for (const char* key : {"c", "d"}) writer->append(record(key));
+  sleep_for(Milliseconds(50));
+  server_.cut(false);
+  ASSERT_TRUE(writer->wait());
+  EXPECT_EQ(content(), "xabcd");
+  for (const auto& [key, row] : server_.rows()) {
+    if (!keys_.position_of(key)) continue;
+    const auto records = ValueReader().take(row.value).value();
+    for (size_t i = 0; i + 1 < records.size(); ++i) EXPECT_EQ(records[i].kind, LogRecordKind::kBatch);
+  }
 }
 
 TEST_F(Writer, SomebodyElsesValueIsNotTakenForItsOwn) {

@@ -17,12 +17,12 @@ class HeldLog final : public Log {
   void start(Hooks hooks) override { hooks_ = std::move(hooks); }
   void append(std::string record) override { records.push_back(std::move(record)); }
   Result<Logged> wait() override {
-    logged_ = {records.size(), logged_.position + (records.size() > logged_.records ? 1 : 0)};
+    logged_ = {records.size(), {logged_.end.position + (records.size() > logged_.records ? 1 : 0), {}}};
     return logged_;
   }
   // The next `count` are in one value.
   void log(size_t count) {
-    logged_ = {logged_.records + count, logged_.position + 1};
+    logged_ = {logged_.records + count, {logged_.end.position + 1, hash_of(std::to_string(count))}};
     hooks_.logged(logged_);
   }
   void log_all() {
@@ -48,7 +48,7 @@ class Replicated : public ::testing::Test {
     log_ = log.get();
     store_ = std::make_unique<ReplicatedStore>(
         loop_, std::move(base), std::move(log),
-        ReplicatedStore::Options{.position = {"id", 0},
+        ReplicatedStore::Options{.position = {"id", {}},
                                  .leads = [this] { return leads_; },
                                  .durable = [this](LogPosition position) { durable_ = position; },
                                  .failed = [this](const Error& error) { failed_ = error; }});
@@ -59,7 +59,9 @@ class Replicated : public ::testing::Test {
     batch.put(key, value);
     return store_->commit(batch, kind).value();
   }
-  LogPosition base_position() { return read_position(*base_).value().value_or(StorePosition{}).applied; }
+  LogPosition base_position() {
+    return read_position(*base_).value().value_or(StorePosition{}).applied.position;
+  }
 
   SystemClock clock_;
   EventLoop loop_{clock_};
@@ -176,6 +178,62 @@ TEST_F(Replicated, CommitsWaitWhenTooMuchWaitsForTheLog) {
   turn();
   log_->log_all();
   EXPECT_TRUE(store_->commit(batch, CommitKind::kState));
+}
+
+TEST_F(Replicated, ARowThatChangesAgainAndAgainWaitsAsOftenAsItIsInTheLog) {
+  const std::string large(size_t{1} << 20, 'x');
+  Batch batch;
+  batch.put("a", large);
+  size_t taken = 0;
+  for (; taken < 100 && store_->commit(batch, CommitKind::kState); ++taken) turn();
+  EXPECT_EQ(taken, ReplicatedStore::kWaitingBytesMax / large.size());
+  log_->log_all();
+  for (int i = 0; i < 100 && store_->waiting_bytes() > 0; ++i) turn();
+  EXPECT_EQ(store_->waiting_bytes(), 0u);
+  EXPECT_TRUE(store_->commit(batch, CommitKind::kState));
+}
+
+TEST_F(Replicated, ATurnBringsAPartOfAValue) {
+  constexpr size_t kRecords = 50;
+  constexpr size_t kInOne = 100;
+  for (size_t i = 0; i < kRecords; ++i) {
+    Batch batch;
+    for (size_t row = 0; row < kInOne; ++row) batch.put("k" + std::to_string(i * kInOne + row), "v");
+    ASSERT_TRUE(store_->commit(batch, CommitKind::kState));
+    turn();
+  }
+  const auto rows = [&] {
+    size_t count = 0;
+    EXPECT_TRUE(base_->scan("k", "", [&](std::string_view, std::string_view) { return ++count > 0; }));
+    return count;
+  };
+  size_t before = 0;
+  log_->log_all();
+  for (int turns = 1; rows() < kRecords * kInOne; ++turns) {
+    ASSERT_LE(rows() - before, ReplicatedStore::kOperationsMax);
+    ASSERT_EQ(base_position(), 0u);  // of the value a part is missing
+    ASSERT_LT(turns, 4);
+    before = rows();
+    turn();
+  }
+  EXPECT_EQ(base_position(), 1u);
+}
+
+// The position behind a copy is in the base before what comes then: else a restart would make the copy of both.
+TEST_F(Replicated, ACopyCountsWhenItsPositionIsInTheBase) {
+  put("a", "1");
+  std::optional<Result<>> made;
+  store_->checkpoint(7, [&](Result<> outcome) { made = std::move(outcome); });
+  turn();
+  log_->log_all();
+  base_->stall(1);
+  turn();
+  EXPECT_EQ(base_->checkpoints().count(7), 1u);
+  EXPECT_FALSE(made);
+  EXPECT_EQ(base_position(), 0u);
+  for (int i = 0; i < 100 && !made; ++i) loop_.run_once(Milliseconds(20));
+  EXPECT_TRUE(made && *made);
+  EXPECT_EQ(base_position(), 1u);
 }
 
 TEST_F(Replicated, ACheckpointHasWhatWasCommittedBefore) {
