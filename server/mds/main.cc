@@ -182,16 +182,16 @@ Result<> serve(const Config& config, const std::string& config_path) {
   ServerLimits limits = limits_of(config);
 
   ServiceManager manager(loop);
+  BootClock lead_clock;
   Compounds* serving = nullptr;
+  std::unique_ptr<LogMember> log;
   const auto end = [&](Error why) {
-    // Whoever waits for a server that has lost the lead is answered by the next one: what he asked for may be in the
-    // log.
-    if (serving != nullptr && why.number() != ESTALE) serving->refuse_all();
+    // Whoever waits is answered by the server that goes on with the log, if there is one: what he asked for may be in
+    // it.
+    if (serving != nullptr && !log) serving->refuse_all();
     if (outcome) outcome = std::unexpected(std::move(why));
     loop.stop();
   };
-  BootClock lead_clock;
-  std::unique_ptr<LogMember> log;
   TRY_ASSIGN(
       std::unique_ptr<KeyValueStore> store, open_store(loop, config, [&](const Error& failed) {
         // What is in memory and not on the medium can be trusted no more: end, recover at the next
@@ -207,15 +207,20 @@ Result<> serve(const Config& config, const std::string& config_path) {
   if (config.metadata_log.endpoints.empty()) {
     TRY(check_without_log(*store));
   } else {
-    TRY_ASSIGN(log, metadata_log_member(loop, random, lead_clock, config));
+    TRY_ASSIGN(log, metadata_log_member(loop, random, lead_clock, config, &ServiceManager::status));
     manager.ready();
     TRY_ASSIGN(const bool leads, follow_until_leading(loop, *log, *store, signals, [&] { return !outcome; }));
     TRY(outcome);
     if (!leads) return store->close();
     manager.busy(kLongestOpening);
     store = log->open(std::move(store), [&](const Error& lost) {
-      log_error("mds", "lead-lost error=\"{}\" what=\"stopping: another server may serve\"",
-                lost.to_string());
+      if (lost.number() == ESTALE) {
+        log_error("mds", "lead-lost error=\"{}\" what=\"stopping: another server may serve\"",
+                  lost.to_string());
+      } else {
+        log_error("mds", "log-failed error=\"{}\" what=\"stopping: no further change can be made durable\"",
+                  lost.to_string());
+      }
       end(lost);
     });
     // What was promised is in the log, whichever host boots: clients keep their state.

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <utility>
 
 #include "server/mds/log/etcd_client.h"
 #include "server/mds/meta/rocksdb_store.h"
@@ -27,10 +28,12 @@ Result<std::string> name_of_host() {
 }  // namespace
 
 Result<std::unique_ptr<LogMember>> metadata_log_member(EventLoop& loop, Random& random, const Clock& clock,
-                                                       const Config& config) {
+                                                       const Config& config,
+                                                       std::function<void(const std::string&)> status) {
   const MetadataLogConfig& log = config.metadata_log;
   const EtcdOptions options{
       .endpoints = log.endpoints, .authority = log.ca_file, .certificate = log.certificate, .key = log.key};
+  TRY(check_files_of(options));
   std::string name = log.name;
   if (name.empty()) {
     TRY_ASSIGN(name, name_of_host());
@@ -42,7 +45,8 @@ Result<std::unique_ptr<LogMember>> metadata_log_member(EventLoop& loop, Random& 
                          .name = std::move(name),
                          .place = std::move(place),
                          .connect = [options] { return std::make_unique<EtcdClient>(options); },
-                         .clock = clock});
+                         .clock = clock,
+                         .status = std::move(status)});
 }
 
 Result<bool> follow_until_leading(EventLoop& loop, LogMember& member, KeyValueStore& store,
@@ -61,6 +65,8 @@ Result<bool> follow_until_leading(EventLoop& loop, LogMember& member, KeyValueSt
 Result<> check_without_log(KeyValueStore& store) {
   TRY_ASSIGN(const auto position, read_position(store));
   if (!position) return {};
+  // It never came so far, and what is served now is no log's beginning any more.
+  if (!position->joined) return erase_position(store);
   return fail(
       EINVAL,
       "the metadata store belongs to a log in etcd, which other servers may go on with: set metadata_log, or "

@@ -13,9 +13,11 @@
 
 namespace pnfsrdma::mds {
 
-// What the log of the metadata needs of the configuration and the host. `clock` outlives the result.
+// What the log of the metadata needs of the configuration and the host. `clock` outlives the result. EINVAL: a file
+// that the configuration names is wrong. `status`: LogMember::Options.
 Result<std::unique_ptr<LogMember>> metadata_log_member(EventLoop& loop, Random& random, const Clock& clock,
-                                                       const Config& config);
+                                                       const Config& config,
+                                                       std::function<void(const std::string&)> status);
 
 // LogMember::lead() until a signal ends the daemon, or `failed` says so. False: it did.
 Result<bool> follow_until_leading(EventLoop& loop, LogMember& member, KeyValueStore& store,

@@ -35,6 +35,10 @@ void ServiceManager::stopping() {
   sd_notify(0, "STOPPING=1");
 }
 
+void ServiceManager::status(const std::string& text) {
+  sd_notify(0, ("STATUS=" + text).c_str());
+}
+
 void ServiceManager::ping() {
   sd_notify(0, "WATCHDOG=1");
   timer_ = loop_.after(period_, [this] { ping(); });

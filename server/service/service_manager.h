@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "shared/base/event_loop.h"
 
 namespace pnfsrdma {
@@ -20,6 +22,8 @@ class ServiceManager {
   // is called again.
   void busy(Milliseconds longest);
   void stopping();
+  // What `systemctl status` shows of it: one line.
+  static void status(const std::string& text);
 
  private:
   void ping();

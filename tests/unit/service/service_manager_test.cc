@@ -67,6 +67,8 @@ TEST_F(ServiceManagerTest, TheWatchdogIsToldOfWorkThatKeepsTheLoop) {
 TEST_F(ServiceManagerTest, HearsOfReadinessAndOfTheEnd) {
   manager.ready();
   EXPECT_EQ(socket.messages(), Messages({"READY=1"}));
+  manager.status("standby: follows mds");
+  EXPECT_EQ(socket.messages(), Messages({"STATUS=standby: follows mds"}));
   manager.stopping();
   EXPECT_EQ(socket.messages(), Messages({"STOPPING=1"}));
 }
