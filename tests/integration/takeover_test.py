@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -28,23 +29,25 @@ class Pair(Cluster):
     """The MDSs "mds" and "mds2", and the address that clients know, which is moved as a floating address is."""
 
     def __init__(self, bin_directory, etcd, **options):
+        # "mds" reaches etcd by these, so that it can be cut off from there and from nothing else.
+        self.ways = [CutProxy(int(endpoint.rsplit(":", 1)[1]), one_way_seconds=0) for endpoint in etcd.endpoints]
         super().__init__(bin_directory, pool_size="512M", insecure=True, **options,
-                         metadata_log={"endpoints": etcd.endpoints, "name": "mds"})
+                         metadata_log={"endpoints": [f"http://127.0.0.1:{way.port}" for way in self.ways], "name": "mds"})
         config = json.loads((self.home / "mds.json").read_text())
         self.ports = {"mds": self.nfs_port, "mds2": free_port()}
         (self.home / "mds2").mkdir()
         self.write_config("mds2", config | {
             "listen": [f"127.0.0.1:{self.ports['mds2']}", f"127.0.0.2:{self.nfs_port}"], "rdma_listen": [],
             "data_directory": str(self.home / "mds2"),
-            "metadata_log": config["metadata_log"] | {"name": "mds2"},
+            "metadata_log": {"endpoints": etcd.endpoints, "name": "mds2"},
             "console": {"socket": str(self.home / "console2.sock"), "listen": []}})
         self.address = CutProxy(self.ports["mds"])
 
-    def launch(self, name):
+    def launch(self, name, **environment):
         with open(self.home / f"{name}.log", "a") as log:
             self.processes[name] = subprocess.Popen(
                 [self.program("mdsd"), "--config", str(self.home / f"{name}.json")], stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL)
+                stdin=subprocess.DEVNULL, env=os.environ | environment)
 
     def wait_for(self, name, event, count=1, seconds=START_SECONDS):
         def logged():
@@ -76,6 +79,8 @@ class Pair(Cluster):
         finally:
             self.address.close()
             self.end("mds2")
+            for way in self.ways:
+                way.close()
 
 
 class MountOfBoth(Mount):
@@ -265,6 +270,73 @@ class Takeover(unittest.TestCase):
         self.assertIsNone(writer.error)
         self.assertIsNone(self.cluster.processes["mds"].poll())
         mount.unmount()
+
+    def test_who_is_cut_off_from_etcd_alone_ends_and_the_other_serves(self):
+        mount = self.cluster.mount()
+        writer = Names(mount.path)
+        wait_until(lambda: len(writer.made) > 50, 60, "names are made")
+        for way in self.cluster.ways:
+            way.target_port = free_port()  # nobody listens there
+            way.cut()
+        # Clients still reach it, and are not answered.
+        self.cluster.wait_for("mds2", "ready", seconds=TAKEOVER_SECONDS)
+        self.assertEqual(self.cluster.processes["mds"].wait(timeout=30), FENCED)
+        log = self.cluster.log("mds")
+        self.assertIn("mds: lead-lost ", log)
+        self.assertNotIn("mds: log-failed ", log)
+        before = len(writer.made)
+        self.cluster.move_address("mds2")
+        wait_until(lambda: len(writer.made) > before + 50 or writer.error, 60, "names are made again")
+        writer.stop()
+        self.assertIsNone(writer.error)
+        self.assertEqual(sorted(os.listdir(mount.path)), sorted(writer.made))
+        mount.unmount()
+
+    def test_nobody_serves_without_a_quorum_and_one_does_when_it_is_back(self):
+        mount = self.cluster.mount()
+        (mount / "before").touch()
+        for name in ("m1", "m2"):
+            self.etcd.kill(name)
+        self.assertEqual(self.cluster.processes["mds"].wait(timeout=30), FENCED)
+        self.cluster.launch("mds")
+        self.cluster.wait_for("mds2", "etcd-does-not-answer", seconds=30)
+        time.sleep(8)  # more than it takes over in
+        self.assertNotIn("mds: leading ", self.cluster.log("mds2"))
+        self.assertEqual(self.cluster.log("mds").count("mds: leading "), 1)
+        for name in ("m1", "m2"):
+            self.etcd.start(name)
+
+        def serving():
+            return [name for name in ("mds", "mds2") if self.cluster.log(name).count("mds: ready ") > (name == "mds")]
+        wait_until(serving, 60, "one of them serves")
+        self.assertEqual(len(serving()), 1)
+        self.cluster.move_address(serving()[0])
+        self.assertEqual(os.listdir(mount.path), ["before"])
+        mount.unmount()
+
+    def test_a_standby_says_what_it_does(self):
+        self.cluster.stop("mds2")
+        path = str(self.cluster.home / "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as service_manager:
+            service_manager.bind(path)
+            service_manager.settimeout(START_SECONDS)
+            self.cluster.launch("mds2", NOTIFY_SOCKET=path)
+
+            def said(text):
+                while text not in service_manager.recv(4096).decode():
+                    pass
+            said("STATUS=standby: follows mds, has the log up to ")
+            self.cluster.stop("mds")
+            said("STATUS=leads the metadata's log")
+
+    def test_a_certificate_that_is_missing_is_told_at_once(self):
+        self.cluster.stop("mds2")
+        config = json.loads((self.cluster.home / "mds2.json").read_text())
+        config["metadata_log"] |= {"ca_file": "/missing", "endpoints": ["https://192.0.2.1:2379"]}
+        self.cluster.write_config("mds2", config)
+        self.cluster.launch("mds2")
+        self.assertEqual(self.cluster.processes["mds2"].wait(timeout=30), 1)
+        self.assertIn("metadata_log.ca_file /missing has no certificates", self.cluster.log("mds2"))
 
     def test_an_ordered_end_is_taken_over_at_once(self):
         begun = time.monotonic()
