@@ -34,12 +34,19 @@ Beside::Beside(Beside&& other) noexcept
     : directory_(other.directory_), name_(std::exchange(other.name_, {})) {}
 
 Beside::~Beside() {
-  if (!name_.empty()) (void)unlinkat(directory_, name_.c_str(), 0);
+  if (name_.empty()) return;
+  if (unlinkat(directory_, name_.c_str(), 0) != 0) (void)unlinkat(directory_, name_.c_str(), AT_REMOVEDIR);
 }
 
 Result<> Beside::become(const std::string& name) {
   if (renameat(directory_, name_.c_str(), directory_, name.c_str()) != 0) return fail(errno, "rename");
   name_.clear();
+  return {};
+}
+
+Result<> Beside::exchange(const std::string& name) {
+  if (renameat2(directory_, name_.c_str(), directory_, name.c_str(), RENAME_EXCHANGE) != 0)
+    return fail(errno, "rename");
   return {};
 }
 

@@ -50,8 +50,8 @@ Result<> compare_content(const Entry& before, const Entry& after, bool content, 
 }
 
 Result<> compare_extended_attributes(const Entry& before, const Entry& after, Aspects& found) {
-  TRY_ASSIGN(const ExtendedAttributes first, extended_attributes_of(before.path()));
-  TRY_ASSIGN(const ExtendedAttributes second, extended_attributes_of(after.path()));
+  TRY_ASSIGN(const ExtendedAttributes first, extended_attributes_of(before));
+  TRY_ASSIGN(const ExtendedAttributes second, extended_attributes_of(after));
   for (const auto& [one, other] : {std::pair{&first, &second}, std::pair{&second, &first}}) {
     for (const auto& [name, value] : *one) {
       const auto same = other->find(name);

@@ -25,15 +25,17 @@ Result<std::string> read_all(const char* call, Ask ask) {
   }
 }
 
-}  // namespace
+// By a name, or by the path of a descriptor, which is a link.
+struct Calls {
+  ssize_t (*list)(const char* path, char* names, size_t size);
+  ssize_t (*get)(const char* path, const char* name, void* value, size_t size);
+};
+constexpr Calls kOfName{llistxattr, lgetxattr};
+constexpr Calls kOfHeld{listxattr, getxattr};
 
-bool is_acl(const std::string& name) {
-  return name.starts_with("system.posix_acl_");
-}
-
-Result<ExtendedAttributes> extended_attributes_of(const std::string& path) {
+Result<ExtendedAttributes> read_by(const Calls& calls, const std::string& path) {
   const auto names =
-      read_all("listxattr", [&](char* to, size_t size) { return llistxattr(path.c_str(), to, size); });
+      read_all("listxattr", [&](char* to, size_t size) { return calls.list(path.c_str(), to, size); });
   if (!names && names.error().number() == ENOTSUP) return ExtendedAttributes{};
   if (!names) return std::unexpected(names.error());
   ExtendedAttributes found;
@@ -42,7 +44,7 @@ Result<ExtendedAttributes> extended_attributes_of(const std::string& path) {
     at += name.size() + 1;
     if (name.starts_with("user.pnfsrdma.") || name.starts_with("system.pnfsrdma.")) continue;
     auto value = read_all(
-        "getxattr", [&](char* to, size_t size) { return lgetxattr(path.c_str(), name.c_str(), to, size); });
+        "getxattr", [&](char* to, size_t size) { return calls.get(path.c_str(), name.c_str(), to, size); });
     if (!value && value.error().number() == ENODATA) continue;
     if (!value) return std::unexpected(value.error());
     found.emplace(name, *std::move(value));
@@ -50,17 +52,30 @@ Result<ExtendedAttributes> extended_attributes_of(const std::string& path) {
   return found;
 }
 
-Result<> set_extended_attributes(const std::string& path, const ExtendedAttributes& wanted) {
-  TRY_ASSIGN(const ExtendedAttributes present, extended_attributes_of(path));
+}  // namespace
+
+bool is_acl(const std::string& name) {
+  return name.starts_with("system.posix_acl_");
+}
+
+Result<ExtendedAttributes> extended_attributes_of(const Entry& entry) {
+  return read_by(kOfName, entry.path());
+}
+
+Result<> set_extended_attributes(const Held& file, const ExtendedAttributes& wanted) {
+  const std::string path = file.path();
+  TRY_ASSIGN(const ExtendedAttributes present, read_by(kOfHeld, path));
   for (const auto& [name, value] : present) {
-    if (!wanted.contains(name) && lremovexattr(path.c_str(), name.c_str()) != 0)
+    if (!wanted.contains(name) && removexattr(path.c_str(), name.c_str()) != 0)
       return fail(errno, "removexattr");
   }
-  for (const auto& [name, value] : wanted) {
-    const auto found = present.find(name);
-    if (found != present.end() && found->second == value) continue;
-    if (lsetxattr(path.c_str(), name.c_str(), value.data(), value.size(), 0) != 0)
-      return fail(errno, "setxattr");
+  for (const bool acls : {false, true}) {
+    for (const auto& [name, value] : wanted) {
+      const auto found = present.find(name);
+      if (is_acl(name) != acls || (found != present.end() && found->second == value)) continue;
+      if (setxattr(path.c_str(), name.c_str(), value.data(), value.size(), 0) != 0)
+        return fail(errno, "setxattr");
+    }
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "cli/tree/tree.h"
 #include "shared/base/result.h"
 
 namespace pnfsrdma::cli {
@@ -13,10 +14,11 @@ using ExtendedAttributes = std::map<std::string, std::string>;
 
 bool is_acl(const std::string& name);
 
-// Of what the path's last name is, which is no symbolic link. Nothing where there are none. Errors: as getxattr(2).
-Result<ExtendedAttributes> extended_attributes_of(const std::string& path);
+// Of what is no symbolic link. Nothing where there are none. Errors: as getxattr(2).
+Result<ExtendedAttributes> extended_attributes_of(const Entry& entry);
 
-// Gives it those of `wanted`, and takes all others. Errors: as setxattr(2).
-Result<> set_extended_attributes(const std::string& path, const ExtendedAttributes& wanted);
+// Gives it those of `wanted`, and takes all others; ACLs last, which may take the right to set any more. Errors: as
+// setxattr(2).
+Result<> set_extended_attributes(const Held& file, const ExtendedAttributes& wanted);
 
 }  // namespace pnfsrdma::cli

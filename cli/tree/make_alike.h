@@ -6,8 +6,9 @@
 
 namespace pnfsrdma::cli {
 
-// Gives `target` the owner, group, mode, extended attributes, ACLs and times of `source`, the times last. Errors: of
-// the calls; EPERM: the caller may not give files to that user or group.
-Result<> make_alike(const Entry& target, const Entry& source);
+// Gives `target` the owner, group, extended attributes, ACLs, mode and times of `source`, the times last: to the very
+// thing that is held, whatever happens to its name. Errors: of the calls; EPERM: the caller may not give files to that
+// user or group.
+Result<> make_alike(const Held& target, const Entry& source);
 
 }  // namespace pnfsrdma::cli

@@ -87,19 +87,28 @@ Outcome<Tree> open_tree(const std::string& path) {
   return *std::move(tree);
 }
 
+// Else there would be an empty directory in its place.
+Outcome<> check_readable(const Tree& tree, const std::string& path) {
+  const auto top = tree.directory("");
+  if (!top) return refuse_path(path, top.error().number());
+  if (const auto names = Tree::names(top->get()); !names) return refuse_path(path, names.error().number());
+  return {};
+}
+
 Outcome<Restored> restore(const Plan& plan, const RestoreOptions& options, Output& output) {
   const size_t source_name = plan.source.find_last_of('/');
   const size_t target_name = plan.target.find_last_of('/');
   // Never by a name alone: a directory above may have become a link since the snapshot.
   const std::string above = plan.target.substr(0, std::max(target_name, size_t{1}));
+  TRY_ASSIGN(const Tree source, open_tree(plan.is_tree ? plan.source : plan.source.substr(0, source_name)));
   if (plan.is_tree && !plan.target_exists) {
+    TRY(check_readable(source, plan.source));
     TRY_ASSIGN(const Tree parent, open_tree(above));
     const auto directory = parent.directory("");
     if (!directory) return refuse_path(above, directory.error().number());
     if (mkdirat(directory->get(), plan.target.substr(target_name + 1).c_str(), 0700) != 0)
       return refuse_path(plan.target, errno);
   }
-  TRY_ASSIGN(const Tree source, open_tree(plan.is_tree ? plan.source : plan.source.substr(0, source_name)));
   TRY_ASSIGN(const Tree target, open_tree(plan.is_tree ? plan.target : above));
   // Somebody may have put another one in the place of what was looked at.
   if (target.root().device != source.root().device || target.root().snapshot != 0)
@@ -138,10 +147,26 @@ std::string summary_of(const Restored& done) {
   return text;
 }
 
+Failure over_quota_failure(const OverQuota& first, const std::string& top) {
+  return {
+      kDifferent,
+      fmt::format("a quota is used up: of user {}, of group {} or of the quota tree that {} is in",
+                  first.user, first.group, first.path),
+      "What is restored stays. A file that is replaced counts twice until its new content has its name.",
+      fmt::format(
+          "pnfsrdma quota mine {}; remove something or raise the quota, then the same command goes on", top)};
+}
+
+nlohmann::json json_of(const std::optional<OverQuota>& over) {
+  if (!over) return nullptr;
+  return {{"path", over->path}, {"user", over->user}, {"group", over->group}};
+}
+
 void show(const Plan& plan, const Restored& done, Output& output) {
   if (!output.json) {
     for (const Problem& each : done.problems)
       (void)output.complain({kDifferent, each.path + ": " + each.error, {}, {}});
+    if (done.over_quota) (void)output.complain(over_quota_failure(*done.over_quota, plan.target));
     return output.line(fmt::format("{}: {}", printable(plan.target), summary_of(done)));
   }
   nlohmann::json problems = nlohmann::json::array();
@@ -157,6 +182,7 @@ void show(const Plan& plan, const Restored& done, Output& output) {
                 {"bytes_shared", done.bytes_shared},
                 {"bytes_copied", done.bytes_copied},
                 {"interrupted", interrupted.load()},
+                {"over_quota", json_of(done.over_quota)},
                 {"problems", problems}});
 }
 

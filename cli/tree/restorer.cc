@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "cli/clone/clone_memory.h"
-#include "cli/tree/beside.h"
 #include "cli/tree/content.h"
 #include "cli/tree/make_alike.h"
 
@@ -30,6 +29,10 @@ Result<std::optional<Entry>> find_if_there(const Tree& tree, int directory, cons
   return std::unexpected(found.error());
 }
 
+std::unexpected<Error> in_use(const std::string& path) {
+  return fail(EBUSY, path + " is an export of its own, or has one in it, or something is mounted there");
+}
+
 }  // namespace
 
 Restorer::Restorer(const Tree& snapshot, const Tree& living, Options options,
@@ -43,9 +46,9 @@ Restorer::Restorer(const Tree& snapshot, const Tree& living, Options options,
 void Restorer::run() {
   left_.emplace_back();
   while (!left_.empty() && !interrupted_) {
-    const std::string path = std::exchange(left_.back(), {});
+    const Left left = std::exchange(left_.back(), {});
     left_.pop_back();
-    restore_directory(path);
+    restore_directory(left);
   }
   // Those below first: their modes may keep the caller out.
   while (!unfinished_.empty() && !interrupted_) {
@@ -60,30 +63,40 @@ void Restorer::run_of(const std::string& source_name, const std::string& target_
   if (!from || !to) return trouble("", !from ? from.error() : to.error());
   const auto source = snapshot_.find(from->get(), source_name);
   if (!source) return trouble(source_name, source.error());
+  // What the mount remembers of it may be older than the snapshot.
+  static_cast<void>(living_.find_now(to->get(), target_name));
   const auto done = restore_entry({from->get(), to->get(), ""}, *source, target_name);
-  if (!done) trouble(target_name, done.error());
+  if (!done) trouble(target_name, source->status, done.error());
 }
 
 void Restorer::trouble(const std::string& path, const Error& error) {
   restored_.problems.push_back({path.empty() ? "." : path, error.to_string()});
 }
 
+void Restorer::trouble(const std::string& path, const Status& of, const Error& error) {
+  if (error.number() == EDQUOT && !restored_.over_quota)
+    restored_.over_quota = OverQuota{.path = path, .user = of.user, .group = of.group};
+  trouble(path, error);
+}
+
 // --- directories ---
 
-void Restorer::restore_directory(const std::string& path) {
+void Restorer::restore_directory(const Left& left) {
+  const std::string& path = left.path;
   progress_(path);
   const auto source = snapshot_.directory(path);
   if (!source) return trouble(path, source.error());
-  const auto target = living_.directory(path);
-  if (!target) return trouble(path, target.error());
-  // Nothing is new before it is known what is old.
+  // Nothing is new, and nothing is made, before it is known what is old.
   const auto old_names = Tree::names(source->get());
   if (!old_names) return trouble(path, old_names.error());
+  const auto from = snapshot_.find(source->get(), ".");
+  if (!from) return trouble(path, from.error());
+  const auto target = left.present ? living_.directory(path) : make_directory(path);
+  if (!target) return trouble(path, from->status, target.error());
   const auto new_names = Tree::names(target->get());
   if (!new_names) return trouble(path, new_names.error());
-  const auto from = snapshot_.find(source->get(), ".");
   const auto to = living_.find(target->get(), ".");
-  if (!from || !to) return trouble(path, !from ? from.error() : to.error());
+  if (!to) return trouble(path, to.error());
   if (to->status.device != living_.root().device)
     return trouble(path, Error(EXDEV, "another file system is mounted here"));
 
@@ -111,22 +124,30 @@ bool Restorer::restore_name(const Here& here, const std::string& name) {
   }
   const auto changed = source->status.is_directory() ? restore_subdirectory(here, *source)
                                                      : restore_entry(here, *source, name);
-  if (!changed) trouble(path, changed.error());
+  if (!changed) trouble(path, source->status, changed.error());
   return !changed || *changed;
 }
 
 Result<bool> Restorer::restore_subdirectory(const Here& here, const Entry& source) {
-  const std::string path = joined(here.path, source.name);
   TRY_ASSIGN(const auto present, find_if_there(living_, here.target, source.name));
-  if (present && present->status.is_directory()) {
-    left_.push_back(path);
-    return false;
+  const bool is_there = present && present->status.is_directory();
+  left_.push_back({.path = joined(here.path, source.name), .present = is_there});
+  return !is_there;
+}
+
+Result<FileDescriptor> Restorer::make_directory(const std::string& path) {
+  TRY_ASSIGN(const FileDescriptor parent, living_.directory(directory_of(path)));
+  const std::string name = name_of(path);
+  const auto make = [&](const char* as) { return mkdirat(parent.get(), as, 0700); };
+  TRY_ASSIGN(const auto in_the_way, find_if_there(living_, parent.get(), name));
+  if (in_the_way) {
+    TRY_ASSIGN(Beside made, Beside::make(parent.get(), make));
+    TRY(made.exchange(name));
+  } else if (make(name.c_str()) != 0) {
+    return fail(errno, "mkdir");
   }
-  if (present && unlinkat(here.target, source.name.c_str(), 0) != 0) return fail(errno, "unlink");
-  if (mkdirat(here.target, source.name.c_str(), 0700) != 0) return fail(errno, "mkdir");
   ++restored_.directories;
-  left_.push_back(path);
-  return true;
+  return living_.directory(path);
 }
 
 void Restorer::finish_directory(const std::string& path) {
@@ -138,8 +159,9 @@ void Restorer::finish_directory(const std::string& path) {
   if (!from || !to) return trouble(path, !from ? from.error() : to.error());
   const auto aspects = differences(*from, *to, options_.content);
   if (aspects && !aspects->any()) return;
-  const auto made = make_alike(*to, *from);
-  if (!made) return trouble(path, made.error());
+  const auto held = living_.hold(*to);
+  const auto made = held ? make_alike(*held, *from) : std::unexpected(held.error());
+  if (!made) return trouble(path, from->status, made.error());
   if (aspects && (aspects->has(Aspect::kMode) || aspects->has(Aspect::kOwner) || aspects->has(Aspect::kAcl) ||
                   aspects->has(Aspect::kAttributes)))
     ++restored_.attributes;
@@ -151,7 +173,6 @@ Result<bool> Restorer::restore_entry(const Here& here, const Entry& source, cons
   TRY_ASSIGN(const auto present, find_if_there(living_, here.target, target_name));
   if (present && present->status.is_directory()) {
     if (!options_.remove_new) return fail(EISDIR, "a directory is in the way (--delete removes it)");
-    TRY(remove(here, target_name));
   }
   const auto first = source.status.links > 1 ? linked_.find(source.status.inode) : linked_.end();
   if (first != linked_.end()) {
@@ -171,7 +192,8 @@ Result<bool> Restorer::restore_entry(const Here& here, const Entry& source, cons
     TRY(make_anew(here, source, target_name));
     ++restored_.files;
   } else if (aspects.any()) {
-    TRY(make_alike(*present, source));
+    TRY_ASSIGN(const Held held, living_.hold(*present));
+    TRY(make_alike(held, source));
     ++restored_.attributes;
   }
   remember(source.status, here, target_name);
@@ -207,7 +229,7 @@ Result<bool> Restorer::restore_link(const Here& here, const Linked& first, const
   TRY_ASSIGN(Beside made, std::move(beside));
   TRY_ASSIGN(const Entry linked, living_.find(here.target, made.name()));
   if (linked.status.inode != first.living) return fail(ESTALE, first.path + " was replaced meanwhile");
-  TRY(made.become(target_name));
+  TRY(place(here, made, target_name));
   ++restored_.links;
   return true;
 }
@@ -224,8 +246,13 @@ Result<> Restorer::make_anew(const Here& here, const Entry& source, const std::s
                           : mknodat(here.target, name, source.status.type() | 0600, source.status.special);
              }));
   TRY_ASSIGN(const Entry target, living_.find(here.target, made.name()));
-  TRY(make_alike(target, source));
-  return made.become(target_name);
+  TRY_ASSIGN(const Held held, living_.hold(target));
+  // Whoever may rename here could have exchanged it for another name of something else.
+  const Status& is = held.status;
+  if (is.type() != source.status.type() || is.special != source.status.special || is.links != 1)
+    return fail(ESTALE, "it was replaced meanwhile");
+  TRY(make_alike(held, source));
+  return place(here, made, target_name);
 }
 
 Result<> Restorer::make_file(const Here& here, const Entry& source, const std::string& target_name) {
@@ -242,12 +269,24 @@ Result<> Restorer::make_file(const Here& here, const Entry& source, const std::s
     TRY(copy_bytes(from.get(), to.get(), source.status.size));
     if (fdatasync(to.get()) != 0) return fail(errno, "fdatasync");
   }
+  TRY_ASSIGN(const Held held, living_.hold(to.get()));
   // Whatever writes behind the closing of a file would change its time.
   to.reset();
-  TRY_ASSIGN(const Entry target, living_.find(here.target, made.name()));
-  TRY(make_alike(target, source));
-  TRY(made.become(target_name));
+  TRY(make_alike(held, source));
+  TRY(place(here, made, target_name));
   (refusal ? restored_.bytes_copied : restored_.bytes_shared) += source.status.size;
+  return {};
+}
+
+// A directory that is in the way goes when what is to be there has its name.
+Result<> Restorer::place(const Here& here, Beside& made, const std::string& target_name) {
+  const auto became = made.become(target_name);
+  if (became || became.error().number() != EISDIR || !options_.remove_new) return became;
+  if (const auto all = directories_in(joined(here.path, target_name)); !all)
+    return std::unexpected(all.error());
+  TRY(made.exchange(target_name));
+  if (const auto removed = remove(here, made.name()); !removed)
+    trouble(joined(here.path, made.name()), removed.error());
   return {};
 }
 
@@ -255,7 +294,11 @@ Result<> Restorer::make_file(const Here& here, const Entry& source, const std::s
 
 // True: the directory has changed.
 bool Restorer::leave_or_remove(const Here& here, const std::string& name) {
-  // What an interrupted run has left is no directory.
+  // What an interrupted run has left: a directory that was being made, or what was in the way of one.
+  if (Beside::is_leftover(name) && unlinkat(here.target, name.c_str(), AT_REMOVEDIR) == 0) {
+    ++restored_.removed;
+    return true;
+  }
   const auto present = living_.find(here.target, name);
   const bool leftover = Beside::is_leftover(name) && present && !present->status.is_directory();
   if (!options_.remove_new && !leftover) {
@@ -267,43 +310,64 @@ bool Restorer::leave_or_remove(const Here& here, const std::string& name) {
 }
 
 Result<> Restorer::remove(const Here& here, const std::string& name) {
-  std::vector<std::string> left{joined(here.path, name)};
   TRY_ASSIGN(const Entry top, living_.find(here.target, name));
   if (!top.status.is_directory()) {
     if (unlinkat(here.target, name.c_str(), 0) != 0) return fail(errno, "unlink");
     ++restored_.removed;
     return {};
   }
-  std::vector<std::string> emptied;
-  while (!left.empty()) {
+  TRY_ASSIGN(std::vector<std::string> left, directories_in(joined(here.path, name)));
+  for (; !left.empty(); left.pop_back()) TRY(remove_directory(left.back()));
+  return {};
+}
+
+// All that is in it has gone, or is no directory.
+Result<> Restorer::remove_directory(const std::string& path) {
+  progress_(path);
+  TRY_ASSIGN(const FileDescriptor directory, living_.directory(path));
+  TRY_ASSIGN(const std::vector<std::string> names, Tree::names(directory.get()));
+  for (const std::string& each : names) {
     if (interrupted_) return fail(EINTR, "remove");
-    const std::string path = std::exchange(left.back(), {});
-    left.pop_back();
-    progress_(path);
-    TRY_ASSIGN(const FileDescriptor directory, living_.directory(path));
-    TRY_ASSIGN(const std::vector<std::string> names, Tree::names(directory.get()));
-    TRY_ASSIGN(const Entry own, living_.find(directory.get(), "."));
-    if (own.status.device != living_.root().device)
-      return fail(EXDEV, path + ": another file system is mounted here");
-    for (const std::string& each : names) {
-      if (interrupted_) return fail(EINTR, "remove");
-      TRY_ASSIGN(const Entry entry, living_.find(directory.get(), each));
-      if (entry.status.is_directory()) {
-        left.push_back(joined(path, each));
-        continue;
-      }
-      if (unlinkat(directory.get(), each.c_str(), 0) != 0) return fail(errno, joined(path, each));
-      ++restored_.removed;
-    }
-    emptied.push_back(path);
-  }
-  for (; !emptied.empty(); emptied.pop_back()) {
-    TRY_ASSIGN(const FileDescriptor parent, living_.directory(directory_of(emptied.back())));
-    if (unlinkat(parent.get(), name_of(emptied.back()).c_str(), AT_REMOVEDIR) != 0)
-      return fail(errno, emptied.back());
+    if (unlinkat(directory.get(), each.c_str(), 0) != 0) return fail(errno, joined(path, each));
     ++restored_.removed;
   }
+  TRY_ASSIGN(const FileDescriptor parent, living_.directory(directory_of(path)));
+  if (unlinkat(parent.get(), name_of(path).c_str(), AT_REMOVEDIR) != 0)
+    return errno == EBUSY ? in_use(path) : fail(errno, path);
+  ++restored_.removed;
   return {};
+}
+
+// Itself first, each in front of what is in it. Nothing goes unless all of it can be looked at and may go.
+Result<std::vector<std::string>> Restorer::directories_in(const std::string& top) const {
+  std::vector<std::string> found{top};
+  std::string used;  // the deepest one that is
+  for (size_t at = 0; at < found.size(); ++at) {
+    if (interrupted_) return fail(EINTR, "remove");
+    const std::string path = found[at];
+    progress_(path);
+    TRY_ASSIGN(const FileDescriptor directory, living_.directory(path));
+    TRY_ASSIGN(const Entry own, living_.find(directory.get(), "."));
+    if (own.status.device != living_.root().device) return in_use(path);
+    TRY_ASSIGN(const std::vector<std::string> names, Tree::names(directory.get()));
+    if (!names.empty() && (at == 0 || !used.empty())) {
+      TRY_ASSIGN(const bool is_used, is_in_use(path));
+      if (is_used) used = path;
+    }
+    for (const std::string& each : names) {
+      TRY_ASSIGN(const Entry entry, living_.find(directory.get(), each));
+      if (entry.status.is_directory()) found.push_back(joined(path, each));
+    }
+  }
+  if (!used.empty()) return in_use(used);
+  return found;
+}
+
+// Of one that is not empty. Nothing tells exports from other directories, but the server removes neither one nor what
+// has one somewhere in it, and says so before it says that there is something in it.
+Result<bool> Restorer::is_in_use(const std::string& path) const {
+  TRY_ASSIGN(const FileDescriptor parent, living_.directory(directory_of(path)));
+  return unlinkat(parent.get(), name_of(path).c_str(), AT_REMOVEDIR) != 0 && errno == EBUSY;
 }
 
 }  // namespace pnfsrdma::cli

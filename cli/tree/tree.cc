@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
+#include <string_view>
 
 #include "cli/stat/mount_reader.h"
 
@@ -24,10 +26,14 @@ Moment moment_of(const statx_timestamp& time) {
   return {time.tv_sec, time.tv_nsec};
 }
 
-Result<Status> look(int directory, const std::string& name, bool is_ours) {
+// As a mount of ours has it from the server: with the list of the names, a moment ago.
+constexpr int kAsListed = AT_STATX_SYNC_AS_STAT;
+constexpr int kNow = AT_STATX_FORCE_SYNC;
+
+Result<Status> look(int directory, const std::string& name, bool is_ours, int how = kAsListed) {
   struct statx found{};
-  // On a mount of ours they have just come with the list of the names.
-  if (statx(directory, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &found) != 0)
+  if (statx(directory, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | how, STATX_BASIC_STATS,
+            &found) != 0)
     return fail(errno, "stat");
   Status status{.mode = found.stx_mode,
                 .user = found.stx_uid,
@@ -55,10 +61,31 @@ bool is_on_our_mount(const std::string& path, uint64_t device) {
   return lstat(mounted->front().path.c_str(), &root) == 0 && root.st_dev == device;
 }
 
+// The kernel takes no longer path at once.
+constexpr size_t kPathBytesMax = PATH_MAX - 1;
+
+// How much of a path is opened at once: up to a slash.
+size_t step_of(std::string_view path) {
+  return path.size() <= kPathBytesMax ? path.size() : path.find_last_of('/', kPathBytesMax);
+}
+
+Result<FileDescriptor> open_below(int directory, const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  FileDescriptor opened(static_cast<int>(syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how)));
+  if (!opened) return fail(errno, "open");
+  return opened;
+}
+
 }  // namespace
 
 std::string Entry::path() const {
   return fmt::format("/proc/self/fd/{}/{}", directory, name);
+}
+
+std::string Held::path() const {
+  return fmt::format("/proc/self/fd/{}", file.get());
 }
 
 Result<Tree> Tree::open(const std::string& path) {
@@ -69,23 +96,51 @@ Result<Tree> Tree::open(const std::string& path) {
   if (!root) return fail(errno, path);
   TRY_ASSIGN(const Status status, look(root.get(), ".", false));
   Tree tree(std::move(root), is_on_our_mount(path, status.device));
-  TRY_ASSIGN(tree.root_status_, look(tree.root_.get(), ".", tree.is_ours_));
+  TRY_ASSIGN(tree.root_status_, look(tree.root_.get(), ".", tree.is_ours_, kNow));
   return tree;
 }
 
 Result<FileDescriptor> Tree::directory(const std::string& relative) const {
-  open_how how{};
-  how.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  const char* const path = relative.empty() ? "." : relative.c_str();
-  FileDescriptor opened(static_cast<int>(syscall(SYS_openat2, root_.get(), path, &how, sizeof how)));
-  if (!opened) return fail(errno, "open");
-  return opened;
+  FileDescriptor reached;
+  std::string_view left = relative.empty() ? std::string_view(".") : relative;
+  while (!left.empty()) {
+    const size_t step = step_of(left);
+    const int from = reached ? reached.get() : root_.get();
+    TRY_ASSIGN(reached, open_below(from, std::string(left.substr(0, step))));
+    left.remove_prefix(std::min(step, left.size() - 1) + 1);
+  }
+  return reached;
 }
 
 Result<Entry> Tree::find(int directory, const std::string& name) const {
   TRY_ASSIGN(const Status status, look(directory, name, is_ours_));
   return Entry{directory, name, status};
+}
+
+Result<Entry> Tree::find_now(int directory, const std::string& name) const {
+  TRY_ASSIGN(Status status, look(directory, name, is_ours_, kNow));
+  // The kernel asks the mount then, but only an open makes that ask the server (close-to-open).
+  constexpr int kHow = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  if (status.is_file() && FileDescriptor(openat(directory, name.c_str(), kHow))) {
+    TRY_ASSIGN(status, look(directory, name, is_ours_, kNow));
+  }
+  return Entry{directory, name, status};
+}
+
+Result<Held> Tree::hold(const Entry& entry) const {
+  FileDescriptor file(openat(entry.directory, entry.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!file) return fail(errno, "open");
+  TRY_ASSIGN(const Status status, look(file.get(), "", is_ours_, AT_EMPTY_PATH));
+  if (!status.is_same_as(entry.status) || status.type() != entry.status.type())
+    return fail(ESTALE, "it was replaced meanwhile");
+  return Held{std::move(file), status};
+}
+
+Result<Held> Tree::hold(int file) const {
+  FileDescriptor held(::open(fmt::format("/proc/self/fd/{}", file).c_str(), O_PATH | O_CLOEXEC));
+  if (!held) return fail(errno, "open");
+  TRY_ASSIGN(const Status status, look(held.get(), "", is_ours_, AT_EMPTY_PATH));
+  return Held{std::move(held), status};
 }
 
 Result<std::vector<std::string>> Tree::names(int directory) {
@@ -108,7 +163,7 @@ Result<std::vector<std::string>> Tree::names(int directory) {
 }
 
 Result<Status> status_of(const std::string& path) {
-  TRY_ASSIGN(const Status status, look(AT_FDCWD, path, false));
+  TRY_ASSIGN(const Status status, look(AT_FDCWD, path, false, kNow));
   // Where the name is, is where it is looked for; a link's end may be elsewhere.
   const size_t slash = path.find_last_of('/');
   const std::string directory = slash == std::string::npos ? "." : path.substr(0, std::max(slash, size_t{1}));

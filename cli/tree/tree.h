@@ -52,6 +52,15 @@ struct Entry {
   std::string path() const;
 };
 
+// The very thing that was found, by whatever name it is there now.
+struct Held {
+  FileDescriptor file;  // O_PATH
+  Status status;
+
+  // For calls that take nothing else, and follow links.
+  std::string path() const;
+};
+
 // A directory with all that is in it. No path inside leads through a symbolic link, nor out of it, whatever others
 // do to it meanwhile. Each call's errors are those of open(2) and stat(2).
 class Tree {
@@ -60,10 +69,16 @@ class Tree {
   static Result<Tree> open(const std::string& path);
 
   const Status& root() const { return root_status_; }
-  // One that is in it; "": itself. To find what is there (O_PATH).
+  // One that is in it, however deep; "": itself. To find what is there (O_PATH).
   Result<FileDescriptor> directory(const std::string& relative) const;
   // A name in a directory of it.
   Result<Entry> find(int directory, const std::string& name) const;
+  // The same as the server has it now, and not as the mount remembers it: of a file that the caller may read.
+  Result<Entry> find_now(int directory, const std::string& name) const;
+  // ESTALE: another one has the name by now.
+  Result<Held> hold(const Entry& entry) const;
+  // What is open.
+  Result<Held> hold(int file) const;
   // All names in a directory, sorted.
   static Result<std::vector<std::string>> names(int directory);
 
@@ -75,7 +90,7 @@ class Tree {
   bool is_ours_;  // on a mount of pnfsrdma-fuse
 };
 
-// As Tree::find, of any path; a link at its end is not followed.
+// As Tree::find, of any path, as the kernel has it when it asks; a link at its end is not followed.
 Result<Status> status_of(const std::string& path);
 
 // "a/b"; "b" where `directory` is "".

@@ -57,8 +57,8 @@ void TreeDiff::run_of(const std::string& old_name, const std::string& new_name) 
   const auto before = before_.directory("");
   const auto after = after_.directory("");
   if (!before || !after) return trouble("", !before ? before.error() : after.error());
-  const auto old_entry = before_.find(before->get(), old_name);
-  const auto new_entry = after_.find(after->get(), new_name);
+  const auto old_entry = before_.find_now(before->get(), old_name);
+  const auto new_entry = after_.find_now(after->get(), new_name);
   if (!old_entry || !new_entry) return trouble(new_name, !old_entry ? old_entry.error() : new_entry.error());
   (void)compare_names(*old_entry, *new_entry, new_name);
 }

@@ -370,6 +370,94 @@ class Restore(SnapshotCase):
         self.assertEqual(sorted(os.listdir(self.folder / "inner")), ["file", "new"])
         self.assertEqual((self.folder / "file").stat().st_size, 1000)
 
+    def test_nothing_goes_of_a_directory_that_has_an_export_somewhere_in_it(self):
+        self.make("file", 1000)
+        self.take("before")
+        for name in ("filled", "empty"):
+            top = self.folder / name
+            (top / "deep" / "export").mkdir(parents=True)
+            for file in ("first", "deep/second", *(["deep/export/third"] if name == "filled" else [])):
+                self.make(f"{name}/{file}", 1000)
+            self.cli("export", "create", f"/{self.name}/{name}/deep/export", "--no-root-squash", "--yes")
+            self.addCleanup(self.cli, "export", "remove", f"/{self.name}/{name}/deep/export", "--yes")
+        self.make("also new", 1000)
+        was = {name: tree(self.folder / name) for name in ("filled", "empty")}
+        done = self.restore("before", "--delete", code=1)
+        self.assertEqual({one["path"] for one in done["problems"]}, set(was))
+        for one in done["problems"]:
+            self.assertIn(one["path"] + ("/deep/export" if one["path"] == "filled" else "/deep") + " is an export", one["error"])
+        self.assertEqual({name: tree(self.folder / name) for name in was}, was)
+        self.assertFalse((self.folder / "also new").exists())
+
+    def test_what_another_mount_has_just_changed_is_seen(self):
+        path, content = self.make("file", 5000)
+        self.take("before")
+        mount = self.cluster.mount("actimeo=600", name="remembering")
+        self.addCleanup(mount.unmount)
+        was = os.stat(mount / self.name / "file")
+        with open(path, "rb+", buffering=0) as file:
+            file.write(b"changed")
+        self.assertEqual(os.stat(mount / self.name / "file").st_mtime_ns, was.st_mtime_ns, "it remembers")
+        self.command("restore", self.of("before", mount) / "file", "--yes")
+        self.assertTrue(path.read_bytes() == content)
+
+    def test_what_the_caller_cannot_list_is_named_and_not_made(self):
+        os.chown(self.folder, USER, USER)
+        for name in ("closed", "closed-there"):
+            (self.folder / name).mkdir()
+            self.make(f"{name}/file", 1000)
+            os.chmod(self.folder / name, 0o711)
+        self.take("before")
+        shutil.rmtree(self.folder / "closed")
+        done = self.restore("before", "--delete", code=1, user=USER)
+        self.assertEqual({one["path"] for one in done["problems"]}, {"closed", "closed-there"})
+        self.assertFalse((self.folder / "closed").exists())
+        self.assertTrue((self.folder / "closed-there" / "file").exists())
+        self.command("restore", self.of("before") / "closed", self.folder / "elsewhere", code=2, user=USER)
+        self.assertFalse((self.folder / "elsewhere").exists())
+        self.restore("before")
+        self.assertEqual(tree(self.folder), tree(self.of("before")))
+
+    def test_attributes_of_what_nobody_may_write_come_back(self):
+        os.chown(self.folder, USER, USER)
+        for name in ("changed", "removed"):
+            path, _ = self.make(name, 1000)
+            os.setxattr(path, "user.kind", b"old")
+            os.setxattr(path, ACL, ACL_VALUE)
+            os.chown(path, USER, USER)
+            os.chmod(path, 0o440)
+        was = tree(self.folder)
+        self.take("before")
+        os.setxattr(self.folder / "changed", "user.kind", b"new")
+        (self.folder / "removed").unlink()
+        self.restore("before", user=USER)
+        self.assertEqual(tree(self.folder), was)
+
+    def test_a_quota_that_is_used_up_is_named(self):
+        user = USER + 1  # who has nothing of other tests
+        os.chown(self.folder, user, user)
+        for name in ("first", "second"):
+            path, _ = self.make(name, 3 * MIB)
+            os.chown(path, user, user)
+        self.take("before")
+        self.cli("quota", "set", "--user", user, "--space-hard", "7M")
+        self.addCleanup(self.cli, "quota", "remove", "--user", user, "--yes")
+        cluster.wait_until(lambda: self.cli("quota", "status")["state"] == "on", 60, "all is counted")
+        for name in ("first", "second"):
+            os.truncate(self.folder / name, 3 * MIB - 1)
+        with open(self.folder / "third", "wb") as file:
+            os.fchown(file.fileno(), user, user)
+            file.write(bytes(MIB))
+        done = self.restore("before", code=1, user=user)
+        self.assertEqual({one["path"] for one in done["problems"]}, {"first", "second"})
+        self.assertEqual(done["over_quota"], {"path": "first", "user": user, "group": user})
+        said = self.command("restore", self.of("before"), "--yes", code=1, user=user).stderr
+        self.assertIn(f"a quota is used up: of user {user}", said)
+        self.restore("before", "--delete", code=1, user=user)
+        self.cli("quota", "set", "--user", user, "--space-hard", "10M")
+        self.assertIsNone(self.restore("before", user=user)["over_quota"])
+        self.assertEqual(tree(self.folder), tree(self.of("before")))
+
     def test_links_cannot_come_back_across_the_edge_of_a_quota_tree(self):
         (self.folder / "tree").mkdir()
         self.make("file", 1000)

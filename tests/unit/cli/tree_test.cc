@@ -2,14 +2,19 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
+#include "cli/tree/make_alike.h"
 #include "cli/tree/restorer.h"
 #include "cli/tree/snapshot_path.h"
 #include "cli/tree/tree_diff.h"
@@ -224,6 +229,89 @@ TEST_F(Trees, WhatAKilledRunLeftGoes) {
   EXPECT_EQ(restore().removed, 1);
   EXPECT_FALSE(fs::exists(after / ".pnfsrdma-restore-0123abcd"));
   EXPECT_TRUE(fs::exists(after / ".pnfsrdma-restore-other"));
+}
+
+TEST_F(Trees, WhatIsHeldIsChangedWhateverHasItsNameMeanwhile) {
+  write(before / "file", "x");
+  write(after / "file", "x");
+  write(after / "another", "y");
+  chmod((after / "another").c_str(), 0600);
+  const Tree one = *Tree::open(before);
+  const Tree other = *Tree::open(after);
+  const FileDescriptor from = *one.directory("");
+  const FileDescriptor to = *other.directory("");
+  Entry source = *one.find(from.get(), "file");
+  source.status.mode = S_IFREG | 0640;
+  const Entry found = *other.find(to.get(), "file");
+  const Held held = *other.hold(found);
+  fs::rename(after / "file", after / "moved");
+  fs::rename(after / "another", after / "file");
+  ASSERT_TRUE(make_alike(held, source));
+  EXPECT_EQ(fs::status(after / "moved").permissions(), fs::perms(0640));
+  EXPECT_EQ(fs::status(after / "file").permissions(), fs::perms(0600));
+  EXPECT_EQ(other.hold(found).error().number(), ESTALE);
+}
+
+TEST_F(Trees, WhatIsInTheWayStaysUntilItsReplacementIsThere) {
+  write(before / "directory/file", "x");
+  write(after / "directory", "a file now");
+  write(before / "file", "x");
+  write(after / "file/below/this", "a directory now");
+  // What would be beside it cannot be: nothing has gone.
+  struct rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &files), 0);
+  const struct rlimit none{0, files.rlim_max};
+  const auto ignored = signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  const Restored refused = restore(true);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &files), 0);
+  signal(SIGXFSZ, ignored);
+  EXPECT_THAT(refused.problems, SizeIs(2)) << "file, directory/file";
+  EXPECT_EQ(read(after / "file/below/this"), "a directory now");
+  EXPECT_THAT(restore(true).problems, IsEmpty());
+  EXPECT_THAT(diff(), IsEmpty());
+  EXPECT_EQ(std::distance(fs::directory_iterator(after), {}), 2);
+}
+
+TEST_F(Trees, AnEmptyDirectoryOfAKilledRunGoesAndOneWithSomethingStays) {
+  fs::create_directory(after / ".pnfsrdma-restore-00000001");
+  write(after / ".pnfsrdma-restore-00000002/was here", "in the way");
+  const Restored done = restore();
+  EXPECT_EQ(done.removed, 1);
+  EXPECT_EQ(done.kept, 1);
+  EXPECT_EQ(restore(true).removed, 2);
+  EXPECT_TRUE(fs::is_empty(after));
+}
+
+TEST_F(Trees, NoPathIsTooLong) {
+  const std::string name(200, 'n');
+  constexpr int kDeep = 50;
+  int directory = open(before.c_str(), O_DIRECTORY);
+  for (int i = 0; i < kDeep; ++i) {
+    ASSERT_EQ(mkdirat(directory, name.c_str(), 0700), 0);
+    const int below = openat(directory, name.c_str(), O_DIRECTORY);
+    ASSERT_GE(below, 0);
+    close(directory);
+    directory = below;
+  }
+  for (const char* file : {"file", "link"}) {
+    const int made = openat(directory, file, O_CREAT | O_WRONLY, 0600);
+    ASSERT_EQ(::write(made, file, 4), 4);
+    close(made);
+  }
+  ASSERT_EQ(unlinkat(directory, "link", 0), 0);
+  ASSERT_EQ(linkat(directory, "file", directory, "link", 0), 0);
+  close(directory);
+  const Restored done = restore();
+  EXPECT_THAT(done.problems, IsEmpty());
+  EXPECT_EQ(done.directories, kDeep);
+  EXPECT_EQ(done.links, 1);
+  EXPECT_THAT(diff(), IsEmpty());
+  std::swap(before, after);
+  fs::remove_all(after);
+  fs::create_directory(after);
+  std::swap(before, after);
+  EXPECT_EQ(restore(true).removed, kDeep + 2);
 }
 
 TEST_F(Trees, InterruptedItDoesNoMore) {
