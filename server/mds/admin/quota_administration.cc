@@ -237,33 +237,22 @@ Result<> QuotaAdministration::set(const QuotaId& id, const std::optional<QuotaLi
   Quotas& quotas = names_.quotas();
   if (id.kind == QuotaKind::kTree && quotas.trees().find({id.number}) == nullptr)
     return std::unexpected(no_tree(id.number));
-  const bool has_default = quotas.has_default_limits(id);
-  const bool same = limits ? *limits == quotas.limits_of(id) && !has_default : !quotas.limits().contains(id);
+  const auto own = quotas.limits().find(id);
+  const bool has_own = own != quotas.limits().end();
+  const bool same = limits && Quotas::are_kept(id, *limits) ? has_own && own->second == *limits : !has_own;
   if (same) return {};
   if (!limits) {
     TRY(quotas.remove_limits(id, clock_.wall_now()));
     log_info("quotas", "quota-removed kind={} id={}", to_string(id.kind), id.number);
     return {};
   }
-  if (!quotas.limits().contains(id) && quotas.limits().size() >= Quotas::kLimitsMax)
+  if (!has_own && quotas.limits().size() >= Quotas::kLimitsMax)
     return fail(EBUSY, fmt::format("{} users, groups and trees have limits, and there can be no more",
                                    Quotas::kLimitsMax));
   TRY(begin());
   TRY(quotas.set_limits(id, *limits, clock_.wall_now()));
   log_info("quotas", "quota-set kind={} id={} space={}/{} inodes={}/{}", to_string(id.kind), id.number,
            limits->space.soft, limits->space.hard, limits->inodes.soft, limits->inodes.hard);
-  return {};
-}
-
-Result<> QuotaAdministration::set_default(QuotaKind kind, const std::optional<console::QuotaLimits>& wanted) {
-  Quotas& quotas = names_.quotas();
-  if (!wanted) return {};
-  TRY_ASSIGN(const QuotaLimits limits, checked(*wanted));
-  if (limits == quotas.default_of(kind)) return {};
-  TRY(begin());
-  TRY(quotas.set_default(kind, limits, clock_.wall_now()));
-  log_info("quotas", "quota-default-set kind={} space={}/{} inodes={}/{}", to_string(kind), limits.space.soft,
-           limits.space.hard, limits.inodes.soft, limits.inodes.hard);
   return {};
 }
 
@@ -306,25 +295,41 @@ void QuotaAdministration::remove_tree(uint64_t id, Done<> done) {
   when_durable([done = std::move(done)] { done({}); });
 }
 
-void QuotaAdministration::change(const console::Administration::QuotaChanges& changes,
-                                 Done<console::QuotaSettings> done) {
-  Quotas& quotas = names_.quotas();
-  for (const auto& limits : {changes.user_default, changes.group_default}) {
-    if (!limits) continue;
-    if (const auto good = checked(*limits); !good) return done(std::unexpected(good.error()));
-  }
+// What is as it is already is left out. The first limit switches them on.
+Result<Quotas::Changes> QuotaAdministration::wanted_changes(
+    const console::Administration::QuotaChanges& changes) const {
+  const Quotas& quotas = names_.quotas();
+  Quotas::Changes wanted;
+  const auto take = [&quotas](const std::optional<console::QuotaLimits>& limits, QuotaKind kind,
+                              std::optional<QuotaLimits>& taken) -> Result<> {
+    if (!limits) return {};
+    TRY_ASSIGN(const QuotaLimits good, checked(*limits));
+    if (good != quotas.default_of(kind)) taken = good;
+    return {};
+  };
+  TRY(take(changes.user_default, QuotaKind::kUser, wanted.user_default));
+  TRY(take(changes.group_default, QuotaKind::kGroup, wanted.group_default));
   QuotaGrace grace = quotas.grace();
   grace.space = changes.space_grace_seconds.value_or(grace.space);
   grace.inodes = changes.inode_grace_seconds.value_or(grace.inodes);
-  if (grace != quotas.grace()) {
-    if (const auto set = quotas.set_grace(grace); !set) return done(std::unexpected(set.error()));
-  }
-  if (changes.on) {
-    if (const auto begun = begin(); !begun) return done(std::unexpected(begun.error()));
-  }
+  if (grace != quotas.grace()) wanted.grace = grace;
+  wanted.on = changes.on || wanted.user_default || wanted.group_default;
+  return wanted;
+}
+
+void QuotaAdministration::change(const console::Administration::QuotaChanges& changes,
+                                 Done<console::QuotaSettings> done) {
+  const auto wanted = wanted_changes(changes);
+  if (!wanted) return done(std::unexpected(wanted.error()));
+  Quotas& quotas = names_.quotas();
+  if (const auto changed = quotas.change(*wanted, clock_.wall_now()); !changed)
+    return done(std::unexpected(changed.error()));
+  counter_.start();
   for (const auto& [kind, limits] :
-       {std::pair{QuotaKind::kUser, changes.user_default}, {QuotaKind::kGroup, changes.group_default}}) {
-    if (const auto set = set_default(kind, limits); !set) return done(std::unexpected(set.error()));
+       {std::pair{QuotaKind::kUser, wanted->user_default}, {QuotaKind::kGroup, wanted->group_default}}) {
+    if (!limits) continue;
+    log_info("quotas", "quota-default-set kind={} space={}/{} inodes={}/{}", to_string(kind),
+             limits->space.soft, limits->space.hard, limits->inodes.soft, limits->inodes.hard);
   }
   when_durable([this, done = std::move(done)] { done(settings()); });
 }

@@ -44,7 +44,7 @@ class QuotaAdministration {
   console::QuotaSettings settings() const;
   Result<> begin();
   Result<> set(const QuotaId& id, const std::optional<QuotaLimits>& limits);
-  Result<> set_default(QuotaKind kind, const std::optional<console::QuotaLimits>& limits);
+  Result<Quotas::Changes> wanted_changes(const console::Administration::QuotaChanges& changes) const;
   Result<InodeId> future_root(const std::string& path);
   Result<QuotaTree> make_tree(const std::string& path, InodeId directory);
   // When all that was committed is durable.

@@ -72,6 +72,8 @@ void QuotaRecounter::mend(const Result<Quotas::Comparison>& comparison) {
 }
 
 void QuotaRecounter::again(const Error& error) {
+  // A row that cannot be read will not be readable in a second.
+  if (error.number() != EAGAIN) return end(std::unexpected(error));
   log_warning("quotas", "quota-counting-waits {}", error.to_string());
   loop_.after(kRecountAgain, lifetime_.guard([this] { next(); }));
 }

@@ -62,7 +62,7 @@ struct QuotaLimits {
 // For each user, or each group, that has no limits of its own, but for root.
 struct QuotaDefault {
   QuotaLimits limits;
-  // Since when there is a soft limit, seconds since 1970: nobody has been above it for longer.
+  // Since when there is a soft limit that is no higher, seconds since 1970: nobody has been above it for longer.
   uint64_t space_since = 0;
   uint64_t inodes_since = 0;
 

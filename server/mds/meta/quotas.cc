@@ -28,10 +28,16 @@ std::optional<QuotaId> id_of(char tag, std::string_view key) {
   return QuotaId{static_cast<QuotaKind>(numbers->first), numbers->second};
 }
 
-// Of a soft limit that was `before` since then.
+// "user 1000"
+std::string name_of(const QuotaId& id) {
+  return std::string(to_string(id.kind)) + ' ' + std::to_string(id.number);
+}
+
+// Of a soft limit that was `before` since then. A lower one is another one: who was not above the old one, and was so
+// before that, must not have that time counted.
 uint64_t since_when(uint64_t before, uint64_t since, uint64_t after, uint64_t now) {
   if (after == 0) return 0;
-  return before == 0 ? now : since;
+  return before == 0 || after < before ? now : since;
 }
 
 // A limit that has changed since it was written down has made it neither younger nor older.
@@ -101,20 +107,44 @@ Result<> Quotas::read_default(QuotaKind kind) {
   return {};
 }
 
-Result<> Quotas::begin() {
-  if (on()) return {};
+// `changed`: as it was.
+void Quotas::put_default(Batch& batch, QuotaKind kind, QuotaDefault& changed, const QuotaLimits& limits,
+                         const WallTime& now) {
+  const auto seconds = static_cast<uint64_t>(now.seconds);
+  const QuotaLimits before = changed.limits;
+  changed = {
+      .limits = limits,
+      .space_since = since_when(before.space.soft, changed.space_since, limits.space.soft, seconds),
+      .inodes_since = since_when(before.inodes.soft, changed.inodes_since, limits.inodes.soft, seconds)};
+  put_value(batch, meta_key(kind == QuotaKind::kUser ? kUserDefaultKey : kGroupDefaultKey),
+            StoredQuotaDefault{changed});
+}
+
+Result<> Quotas::change(const Changes& changes, const WallTime& now) {
+  if (changes.grace && (changes.grace->space > kGraceMax || changes.grace->inodes > kGraceMax))
+    return fail(EINVAL, "a grace period is ten years at most");
+  const bool begins = changes.on && !on();
+  QuotaDefault user = user_default_;
+  QuotaDefault group = group_default_;
   Batch batch;
-  raise_format_version(batch, kFormatQuotas);
-  put_value(batch, meta_key(kCountedKey), StoredNumber{kRootInode});
+  if (begins) {
+    raise_format_version(batch, kFormatQuotas);
+    put_value(batch, meta_key(kCountedKey), StoredNumber{kRootInode});
+  }
+  if (changes.grace) put_value(batch, meta_key(kGraceKey), *changes.grace);
+  if (changes.user_default) put_default(batch, QuotaKind::kUser, user, *changes.user_default, now);
+  if (changes.group_default) put_default(batch, QuotaKind::kGroup, group, *changes.group_default, now);
+  if (batch.empty()) return {};
   TRY(store_->commit(batch, CommitKind::kNamespace));
-  counted_to_ = kRootInode;
+  if (begins) counted_to_ = kRootInode;
+  if (changes.grace) grace_ = *changes.grace;
+  user_default_ = user;
+  group_default_ = group;
   return {};
 }
 
 Result<> Quotas::set_limits(const QuotaId& id, const QuotaLimits& limits, const WallTime& now) {
-  // None are on record only as an exception from default ones.
-  const bool record = !limits.none() || !default_of(id.kind).none();
-  return set(id, record ? std::optional(limits) : std::nullopt, now);
+  return set(id, are_kept(id, limits) ? std::optional(limits) : std::nullopt, now);
 }
 
 Result<> Quotas::remove_limits(const QuotaId& id, const WallTime& now) {
@@ -143,32 +173,6 @@ Result<> Quotas::set(const QuotaId& id, const std::optional<QuotaLimits>& limits
   } else {
     limits_.erase(id);
   }
-  return {};
-}
-
-Result<> Quotas::set_default(QuotaKind kind, const QuotaLimits& limits, const WallTime& now) {
-  const bool user = kind == QuotaKind::kUser;
-  QuotaDefault& present = user ? user_default_ : group_default_;
-  const auto seconds = static_cast<uint64_t>(now.seconds);
-  const QuotaDefault changed{
-      .limits = limits,
-      .space_since = since_when(present.limits.space.soft, present.space_since, limits.space.soft, seconds),
-      .inodes_since =
-          since_when(present.limits.inodes.soft, present.inodes_since, limits.inodes.soft, seconds)};
-  Batch batch;
-  put_value(batch, meta_key(user ? kUserDefaultKey : kGroupDefaultKey), StoredQuotaDefault{changed});
-  TRY(store_->commit(batch, CommitKind::kNamespace));
-  present = changed;
-  return {};
-}
-
-Result<> Quotas::set_grace(const QuotaGrace& grace) {
-  if (grace.space > kGraceMax || grace.inodes > kGraceMax)
-    return fail(EINVAL, "a grace period is ten years at most");
-  Batch batch;
-  put_value(batch, meta_key(kGraceKey), grace);
-  TRY(store_->commit(batch, CommitKind::kNamespace));
-  grace_ = grace;
   return {};
 }
 
@@ -217,8 +221,9 @@ Result<QuotaUsage> Quotas::usage(const QuotaId& id) {
   QuotaUsage usage;
   TRY_ASSIGN(const std::optional<std::string> bytes, store_->get(quota_key(kQuotaTag, id)));
   if (bytes) {
-    TRY_ASSIGN(const StoredQuota stored, read_value<StoredQuota>(*bytes, "what a quota counts"));
-    usage = stored.usage;
+    const auto stored = read_value<StoredQuota>(*bytes, "what a quota counts");
+    if (!stored) return std::unexpected(stored.error().in(name_of(id)));
+    usage = stored->usage;
   }
   usage_.put(id, usage);
   return current(id, usage);
@@ -230,9 +235,9 @@ Result<std::vector<Quotas::Entry>> Quotas::page(const QuotaId& from, size_t most
   const auto visit = [&](std::string_view key, std::string_view value) {
     const auto id = id_of(kQuotaTag, key);
     auto stored = read_value<StoredQuota>(value, "what a quota counts");
-    if (stored && !id) stored = fail(EUCLEAN, "the metadata store counts for nobody");
+    if (!id) stored = fail(EUCLEAN, "the metadata store counts for nobody");
     if (!stored) {
-      outcome = std::unexpected(stored.error());
+      outcome = std::unexpected(id ? stored.error().in(name_of(*id)) : stored.error());
       return false;
     }
     entries.push_back({*id, current(*id, stored->usage)});
@@ -356,7 +361,7 @@ Result<Quotas::Slice> Quotas::next_slice(size_t most) {
 
 Result<Quotas::Slice> Quotas::slice_from(InodeId from, size_t most) {
   Slice slice{.inodes = {}, .end = kAllCounted};
-  const auto visit = [&](std::string_view, std::string_view value) {
+  const auto visit = [&](std::string_view key, std::string_view value) {
     if (slice.inodes.size() == most) {
       slice.end = slice.inodes.back().id + 1;
       return false;
@@ -365,7 +370,8 @@ Result<Quotas::Slice> Quotas::slice_from(InodeId from, size_t most) {
     if (auto inode = read_value<Inode>(value, "an inode")) {
       slice.inodes.push_back(*std::move(inode));
     } else {
-      log_error("quotas", "quota-inode-unreadable {}", inode.error().to_string());
+      log_error("quotas", "quota-inode-unreadable inode={} {}",
+                number_of_key(kInodeTag, key).value_or(kNoInode), inode.error().to_string());
     }
     return true;
   };

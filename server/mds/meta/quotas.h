@@ -35,18 +35,28 @@ class Quotas {
   // Inodes below it are charged. kNoInode: none.
   InodeId counted_to() const { return counted_to_; }
 
-  // Each commits what it changes (kNamespace), and changes what is in memory with it. Errors: those of commit().
-  // Counting begins; it is on record, and a restart goes on with it. No effect where it has begun.
-  Result<> begin();
-  // None: they go, or, where there are default ones, those are not his. EMFILE: of over kLimitsMax. What is above a
-  // soft limit has been since `now`.
+  // Each commits what it changes, in one batch (kNamespace), and changes what is in memory with it. Errors: those of
+  // commit().
+  // What there is for all together. Nobody is looked at: what is above a default soft limit that is new, or lower, has
+  // been since it grows the next time. EINVAL: a grace period over kGraceMax.
+  struct Changes {
+    // Counting begins; it is on record, and a restart goes on with it. No effect where it has begun.
+    bool on = false;
+    std::optional<QuotaGrace> grace;
+    std::optional<QuotaLimits> user_default;
+    std::optional<QuotaLimits> group_default;
+  };
+  Result<> change(const Changes& changes, const WallTime& now);
+  Result<> begin() { return change({.on = true}, {}); }
+  // EMFILE: of over kLimitsMax. What is above a soft limit has been since `now`.
   Result<> set_limits(const QuotaId& id, const QuotaLimits& limits, const WallTime& now);
   // The default ones are his.
   Result<> remove_limits(const QuotaId& id, const WallTime& now);
-  // Of users or of groups. Nobody is looked at: what is above a soft limit has been since it grows the next time.
-  Result<> set_default(QuotaKind kind, const QuotaLimits& limits, const WallTime& now);
-  // EINVAL: over kGraceMax.
-  Result<> set_grace(const QuotaGrace& grace);
+  // Whether such limits are kept. None are, too: whose they are has no default ones, nor those that come later. Root
+  // and trees have none in any case.
+  static bool are_kept(const QuotaId& id, const QuotaLimits& limits) {
+    return !limits.none() || (id.kind != QuotaKind::kTree && id.number != 0);
+  }
   // What was on record of the tree has been erased with it (QuotaTrees::erase).
   void forget_tree(TreeNumber number);
   static constexpr size_t kLimitsMax = 65'536;
@@ -163,6 +173,8 @@ class Quotas {
   explicit Quotas(KeyValueStore& store, QuotaTrees trees);
   Result<> read_limits();
   Result<> read_default(QuotaKind kind);
+  static void put_default(Batch& batch, QuotaKind kind, QuotaDefault& changed, const QuotaLimits& limits,
+                          const WallTime& now);
   Result<> set(const QuotaId& id, const std::optional<QuotaLimits>& limits, const WallTime& now);
   // As of default limits that may be younger than the record.
   QuotaUsage current(const QuotaId& id, QuotaUsage usage) const;

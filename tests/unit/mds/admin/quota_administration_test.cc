@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "server/mds/meta/keys.h"
 #include "server/mds/meta/namespace_check.h"
 #include "tests/unit/mds/admin/admin_world.h"
 
@@ -137,6 +138,33 @@ TEST_F(QuotaAdministration, ARecountMendsWhatIsWrong) {
   const auto third = administrator().recount_quotas("root");
   for (int i = 0; i < 1000 && !ended(third->id); ++i) settle();
   EXPECT_EQ(ended(third->id)->message, "1 counts were wrong: mended");
+  // One that meets a row that cannot be read ends, too, and says which.
+  Batch damage;
+  damage.put(quota_key(kQuotaTag, {mds::QuotaKind::kUser, 5000}), "garbage");
+  ASSERT_TRUE(world_.layouts.store.commit(damage, CommitKind::kNamespace));
+  const auto fourth = administrator().recount_quotas("root");
+  for (int i = 0; i < 1000 && !ended(fourth->id); ++i) settle();
+  ASSERT_TRUE(ended(fourth->id));
+  EXPECT_EQ(ended(fourth->id)->state, console::JobState::kFailed);
+  EXPECT_NE(ended(fourth->id)->message.find("user 5000"), std::string::npos) << ended(fourth->id)->message;
+  Batch repair;
+  repair.erase(quota_key(kQuotaTag, {mds::QuotaKind::kUser, 5000}));
+  ASSERT_TRUE(world_.layouts.store.commit(repair, CommitKind::kNamespace));
+  const auto fifth = administrator().recount_quotas("root");
+  ASSERT_TRUE(fifth) << "another one can begin";
+  for (int i = 0; i < 1000 && !ended(fifth->id); ++i) settle();
+  EXPECT_EQ(ended(fifth->id)->state, console::JobState::kDone);
+}
+
+TEST_F(QuotaAdministration, WhoIsExemptIsSoFromWhatComesLater) {
+  ASSERT_TRUE(limit(QuotaKind::kUser, 8, {}));
+  EXPECT_EQ(one(QuotaKind::kUser, 8)->limits_from, console::QuotaSource::kOwn);
+  const console::QuotaLimits two{.space = {}, .inodes = {.soft = 0, .hard = 2}};
+  ASSERT_TRUE(answer<console::QuotaSettings>(
+      [&](auto done) { administrator().change_quotas({.user_default = two}, done); }));
+  EXPECT_EQ(one(QuotaKind::kUser, 8)->limits, console::QuotaLimits{});
+  ASSERT_TRUE(limit(QuotaKind::kUser, 0, {}));
+  EXPECT_EQ(one(QuotaKind::kUser, 0)->limits_from, console::QuotaSource::kNone);
 }
 
 TEST_F(QuotaAdministration, CountingIsSeenOnItsWay) {

@@ -100,7 +100,7 @@ TEST_P(QuotasOfNames, WhoHasMoreThanALimitThatCameLaterCanShrink) {
 TEST_P(QuotasOfNames, AboveTheSoftLimitUseGrowsForTheGracePeriodOnly) {
   begin();
   limit(user(7), {.space = {}, .inodes = {.soft = 1, .hard = 4}});
-  ASSERT_TRUE(quotas().set_grace({.space = 100, .inodes = 100}));
+  ASSERT_TRUE(quotas().change({.grace = QuotaGrace{.space = 100, .inodes = 100}}, clock_.wall_now()));
   EXPECT_EQ(status(create("one", 7, 8)), Status::kOk);
   EXPECT_EQ(usage(user(7)).inodes.over_since, 0U);
   EXPECT_EQ(status(create("two", 7, 8)), Status::kOk);
@@ -145,18 +145,50 @@ TEST_P(QuotasOfNames, ALimitHoldsOnceAllIsCountedOnly) {
   EXPECT_EQ(status(create("still more", 7, 8)), Status::kDQuot);
 }
 
-TEST_P(QuotasOfNames, LimitsSurviveARestartAndGoByLimitsOfNothing) {
+TEST_P(QuotasOfNames, LimitsSurviveARestartUntilTheyAreRemoved) {
   begin();
   const QuotaLimits some{.space = {.soft = 1, .hard = 2}, .inodes = {.soft = 3, .hard = 4}};
   limit(group(8), some);
-  ASSERT_TRUE(quotas().set_grace({.space = 5, .inodes = 6}));
+  ASSERT_TRUE(quotas().change({.grace = QuotaGrace{.space = 5, .inodes = 6}}, clock_.wall_now()));
   restart();
   EXPECT_TRUE(quotas().counted());
   EXPECT_EQ(quotas().limits_of(group(8)), some);
   EXPECT_EQ(quotas().grace(), (QuotaGrace{.space = 5, .inodes = 6}));
-  limit(group(8), {});
+  ASSERT_TRUE(quotas().remove_limits(group(8), clock_.wall_now()));
   restart();
   EXPECT_TRUE(quotas().limits().empty());
+}
+
+TEST_P(QuotasOfNames, WhoIsExemptIsSoFromWhatComesLater) {
+  begin();
+  limit(user(7), {});
+  limit(user(0), {});
+  EXPECT_EQ(quotas().limits().size(), 1U) << "root is in any case";
+  restart();
+  const QuotaLimits one{.space = {}, .inodes = {.hard = 1}};
+  ASSERT_TRUE(quotas().change({.user_default = one, .group_default = {}}, clock_.wall_now()));
+  for (const char* name : {"one", "two"}) EXPECT_EQ(status(create(name, 7, 5)), Status::kOk);
+  EXPECT_EQ(status(create("three", 8, 5)), Status::kOk);
+  EXPECT_EQ(status(create("four", 8, 5)), Status::kDQuot);
+}
+
+TEST_P(QuotasOfNames, SettingsChangeTogetherOrNotAtAll) {
+  const QuotaLimits one{.space = {}, .inodes = {.hard = 1}};
+  const QuotaLimits two{.space = {}, .inodes = {.hard = 2}};
+  const Quotas::Changes all{.on = true, .grace = QuotaGrace{5, 6}, .user_default = one, .group_default = two};
+  Quotas::Changes wrong = all;
+  wrong.grace->space = Quotas::kGraceMax + 1;
+  EXPECT_EQ(quotas().change(wrong, clock_.wall_now()).error().number(), EINVAL);
+  EXPECT_FALSE(quotas().on());
+  const Sequence before = store_->last_namespace_sequence();
+  ASSERT_TRUE(quotas().change(all, clock_.wall_now()));
+  EXPECT_EQ(store_->last_namespace_sequence(), before + 1) << "one batch";
+  restart();
+  EXPECT_TRUE(quotas().on());
+  EXPECT_EQ(quotas().grace(), (QuotaGrace{5, 6}));
+  EXPECT_EQ(quotas().default_of(QuotaKind::kUser), one);
+  EXPECT_EQ(quotas().default_of(QuotaKind::kGroup), two);
+  count_all();
 }
 
 TEST_P(QuotasOfNames, SpaceLeftIsTheLeastOfAllThatHaveLimits) {
@@ -169,7 +201,7 @@ TEST_P(QuotasOfNames, SpaceLeftIsTheLeastOfAllThatHaveLimits) {
   limit(group(8), {.space = {.hard = 6 * kGrainSize}, .inodes = {}});
   EXPECT_EQ(left(), 5 * kGrainSize);
   EXPECT_EQ(quotas().space_left(*names_->get(file).value(), clock_.wall_now())->of, group(8));
-  ASSERT_TRUE(quotas().set_grace({.space = 0, .inodes = 0}));
+  ASSERT_TRUE(quotas().change({.grace = QuotaGrace{.space = 0, .inodes = 0}}, clock_.wall_now()));
   EXPECT_EQ(left(), 0U) << "no grace: the soft limit is a hard one";
 }
 
@@ -202,7 +234,7 @@ TEST_P(QuotasOfNames, WhoeverHasLeastLeftIsWhatAUserSees) {
 TEST_P(QuotasOfNames, DefaultLimitsAreOfWhoeverHasNoneOfHisOwn) {
   begin();
   const QuotaLimits two{.space = {}, .inodes = {.hard = 2}};
-  ASSERT_TRUE(quotas().set_default(QuotaKind::kUser, two, clock_.wall_now()));
+  ASSERT_TRUE(quotas().change({.user_default = two}, clock_.wall_now()));
   limit(user(8), {.space = {}, .inodes = {.hard = 1}});
   limit(user(9), {});
   EXPECT_EQ(quotas().limits().size(), 2U) << "that he has none is an exception";
@@ -220,7 +252,7 @@ TEST_P(QuotasOfNames, DefaultLimitsAreOfWhoeverHasNoneOfHisOwn) {
   ASSERT_TRUE(quotas().remove_limits(user(8), clock_.wall_now()));
   EXPECT_EQ(status(create("second", 8, 5)), Status::kOk);
   EXPECT_EQ(status(create("third", 8, 5)), Status::kDQuot);
-  ASSERT_TRUE(quotas().set_default(QuotaKind::kUser, {}, clock_.wall_now()));
+  ASSERT_TRUE(quotas().change({.user_default = QuotaLimits{}}, clock_.wall_now()));
   EXPECT_EQ(status(create("third", 8, 5)), Status::kOk);
   restart();
   EXPECT_TRUE(quotas().default_of(QuotaKind::kUser).none());
@@ -228,10 +260,10 @@ TEST_P(QuotasOfNames, DefaultLimitsAreOfWhoeverHasNoneOfHisOwn) {
 
 TEST_P(QuotasOfNames, ADefaultSoftLimitMayBeExceededFromTheNextGrowthOn) {
   begin();
-  ASSERT_TRUE(quotas().set_grace({.space = 100, .inodes = 100}));
+  ASSERT_TRUE(quotas().change({.grace = QuotaGrace{.space = 100, .inodes = 100}}, clock_.wall_now()));
   const auto soft = [&](uint64_t inodes) {
-    ASSERT_TRUE(quotas().set_default(QuotaKind::kGroup, {.space = {}, .inodes = {.soft = inodes}},
-                                     clock_.wall_now()));
+    const QuotaLimits limits{.space = {}, .inodes = {.soft = inodes}};
+    ASSERT_TRUE(quotas().change({.group_default = limits}, clock_.wall_now()));
   };
   for (const char* name : {"one", "two"}) make(kRootInode, name, 7, 8);
   soft(1);
@@ -250,6 +282,13 @@ TEST_P(QuotasOfNames, ADefaultSoftLimitMayBeExceededFromTheNextGrowthOn) {
   soft(5);
   EXPECT_EQ(status(create("five", 7, 8)), Status::kOk);
   EXPECT_EQ(status(create("six", 7, 8)), Status::kOk) << "above it, but not for long";
+  clock_.advance(Milliseconds(100'000));
+  EXPECT_EQ(status(create("seven", 7, 8)), Status::kDQuot);
+  soft(9);
+  soft(5);
+  EXPECT_EQ(status(create("seven", 7, 8)), Status::kOk) << "he was not above the one in between";
+  clock_.advance(Milliseconds(100'000));
+  EXPECT_EQ(status(create("eight", 7, 8)), Status::kDQuot);
 }
 
 TEST_P(QuotasOfNames, CountedAgainBesideChangesWhatIsWrongIsMended) {
@@ -297,7 +336,7 @@ TEST_P(QuotasOfNames, CountedAgainBesideChangesWhatIsWrongIsMended) {
 }
 
 TEST_P(QuotasOfNames, AGracePeriodIsKeptBeforeTheyAreOn) {
-  ASSERT_TRUE(quotas().set_grace({.space = 5, .inodes = 6}));
+  ASSERT_TRUE(quotas().change({.grace = QuotaGrace{.space = 5, .inodes = 6}}, clock_.wall_now()));
   restart();
   EXPECT_EQ(quotas().grace().inodes, 6U);
 }
@@ -310,6 +349,7 @@ TEST_P(QuotasOfNames, ARecordThatCannotBeReadHindersNoRemoval) {
   ASSERT_TRUE(store_->commit(batch, CommitKind::kNamespace));
   restart();
   EXPECT_EQ(status(create("more", 7, 8)), Status::kIo);
+  EXPECT_EQ(quotas().page({}, 10).error().to_string().find("user 7: "), 0U);
   EXPECT_EQ(status(names_->remove(kRootInode, "file")), Status::kOk);
 }
 
@@ -325,7 +365,11 @@ TEST_P(QuotasOfNames, AnInodeThatCannotBeReadCountsForNobody) {
 }
 
 TEST_P(QuotasOfNames, AGracePeriodIsTenYearsAtMost) {
-  EXPECT_EQ(quotas().set_grace({.space = Quotas::kGraceMax + 1, .inodes = 0}).error().number(), EINVAL);
+  EXPECT_EQ(quotas()
+                .change({.grace = QuotaGrace{.space = Quotas::kGraceMax + 1, .inodes = 0}}, clock_.wall_now())
+                .error()
+                .number(),
+            EINVAL);
   EXPECT_EQ(quotas().grace(), QuotaGrace{});
 }
 
