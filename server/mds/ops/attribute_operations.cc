@@ -12,7 +12,7 @@ using nfs4::Status;
 namespace {
 
 // VERIFY and NVERIFY: whether the object has all of these values.
-Outcome<bool> has_values(const CompoundContext& context, const nfs4::Attributes& wanted) {
+Outcome<bool> has_values(CompoundContext& context, const nfs4::Attributes& wanted) {
   TRY_ASSIGN(const InodePointer inode, context.current_inode());
   const nfs4::Bitmap asked = wanted.mask();
   if (wanted.unsupported || !supported_attributes(context.services).contains(asked))
@@ -24,7 +24,9 @@ Outcome<bool> has_values(const CompoundContext& context, const nfs4::Attributes&
       nfs4::Bitmap::of(nfs4::Attribute::kReadAttributeError, nfs4::Attribute::kPosixDefaultAcl,
                        nfs4::Attribute::kPosixAccessAcl);
   if (!(asked & incomparable).none()) return std::unexpected(Status::kInval);
-  return WantedAttributes(context.services, asked).of(context, *context.current.handle, *inode) == wanted;
+  const WantedAttributes compared(context.services, asked);
+  if (compared.quotas_wanted()) TRY(context.find_groups());
+  return compared.of(context, *context.current.handle, *inode) == wanted;
 }
 
 // The stateid and the mode it must be open with (RFC 8881, 18.30.3): only a change of size needs either.

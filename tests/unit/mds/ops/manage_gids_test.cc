@@ -89,6 +89,16 @@ TEST_F(ManageGids, TheirQuotasAreShown) {
   server->user_groups.forget();
   server->name_service.set(kUser, {kUser, kGroup});
   EXPECT_EQ(left(), 4096U);
+  // VERIFY and NVERIFY see what GETATTR sees, also where nothing has asked for the groups before.
+  ASSERT_TRUE(server->names->update(kRootInode, {.mode = 02777, .gid = kGroup}));
+  nfs4::VerifyArguments same;
+  same.attributes.quota_available_hard = 4096;
+  server->user_groups.forget();
+  EXPECT_EQ(status({kRoot, same}), Status::kOk);
+  nfs4::NegatedVerifyArguments other;
+  other.attributes.quota_available_hard = 4096;
+  server->user_groups.forget();
+  EXPECT_EQ(status({kRoot, other}), Status::kSame);
 }
 
 TEST_F(ManageGids, TheServersGroupsCount) {
