@@ -175,6 +175,38 @@ TEST_F(LayoutOperations, AnOverwriteByRdmaClearsTheSetIdBitsAtLayoutCommit) {
   EXPECT_EQ(server.names->lookup(kRootInode, "f").value()->mode, 0777U);
 }
 
+// --- quotas ---
+
+TEST_F(LayoutOperations, ASizeAndAnOwnerThatAreSetTogetherChargeTheNewOwnerWithWhatIsLeft) {
+  constexpr uint64_t kBytes = 64 << 10;
+  Quotas& quotas = server.names->quotas();
+  ASSERT_TRUE(quotas.begin());
+  while (!quotas.counted()) ASSERT_TRUE(quotas.count(*quotas.next_slice(100), {}));
+  nfs4::WriteArguments write{.stateid = file.stateid, .stable = nfs4::StableHow::kFileSync};
+  write.data = nfs4::Data(Bytes(kBytes));
+  ASSERT_EQ(on<nfs4::WriteResponse>(client, file.handle, write).status, Status::kOk);
+  const auto used = [&](uint64_t user) { return quotas.usage({QuotaKind::kUser, user})->space.used; };
+  const auto set = [&](uint64_t size, uint32_t user) {
+    nfs4::SetAttributesArguments set{.stateid = file.stateid};
+    set.attributes.size = size;
+    set.attributes.owner = std::to_string(user);
+    return client.status({nfs4::PutFileHandleArguments{file.handle}, set});
+  };
+  EXPECT_EQ(set(kBytes, 7), Status::kOk);
+  EXPECT_EQ(used(0), 0U);
+  EXPECT_EQ(used(7), kBytes);
+  for (const uint64_t user : {7, 8})
+    ASSERT_TRUE(quotas.set_limits({QuotaKind::kUser, user}, {.space = {.hard = 8192}, .inodes = {}}, {}));
+  EXPECT_EQ(set(16'384, 8), Status::kDQuot);
+  EXPECT_EQ(server.names->lookup(kRootInode, "f").value()->size, kBytes) << "nothing has changed";
+  EXPECT_EQ(set(8192, 8), Status::kOk);
+  EXPECT_EQ(used(7), 0U);
+  EXPECT_EQ(used(8), 8192U);
+  EXPECT_EQ(set(1 << 20, 7), Status::kOk);
+  EXPECT_EQ(used(7), 8192U);
+  EXPECT_EQ(used(8), 0U);
+}
+
 // --- COMMIT and LAYOUTCOMMIT: by an open for writing, or by permission ---
 
 TEST_F(LayoutOperations, CommitIsForWhoMayWrite) {

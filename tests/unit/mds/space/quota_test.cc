@@ -45,6 +45,13 @@ struct UnderQuota : ::testing::Test {
       if (text(file, 1) == text(other, 1)) return file;
     }
   }
+  // What is asked before it gets other owners.
+  std::optional<Status> chown(InodeId file, const InodeUpdate& owners) {
+    std::optional<Status> answer;
+    world.mds->layouts().before_owner_change(file, owners, [&](Status status) { answer = status; });
+    world.pass(Milliseconds(300));
+    return answer;
+  }
   std::string text(InodeId inode, size_t length) {
     return std::string(length, static_cast<char>('A' + inode % 26));
   }
@@ -140,12 +147,6 @@ TEST_F(UnderQuota, ForACloneToo) {
 }
 
 TEST_F(UnderQuota, ForANewOwnerTooWhoIsRefusedBeforeTheFileIsCut) {
-  const auto chown = [&](InodeId file, const InodeUpdate& owners) {
-    std::optional<Status> answer;
-    world.mds->layouts().before_owner_change(file, owners, [&](Status status) { answer = status; });
-    world.pass(Milliseconds(300));
-    return answer;
-  };
   const InodeId growing = create("growing");
   const InodeId given = create("given", 8);
   ASSERT_EQ(world.write(given, 0, text(given, kMiB)), Status::kOk);
@@ -164,6 +165,23 @@ TEST_F(UnderQuota, ForANewOwnerTooWhoIsRefusedBeforeTheFileIsCut) {
   EXPECT_EQ(chown(given, {.uid = kUser, .size = kMiB / 2}), Status::kOk) << "it will have no more";
   ASSERT_TRUE(quotas().set_limits({QuotaKind::kUser, kUser}, {.space = {}, .inodes = {.hard = 1}}, {}));
   EXPECT_EQ(chown(given, {.uid = kUser, .size = 0}), Status::kDQuot) << "it has an inode";
+}
+
+TEST_F(UnderQuota, NothingAheadOfAFileIsTakenBackWhileItsBrickIsAway) {
+  const InodeId given = create("given", 8);
+  for (uint64_t at = 0; at < 8 * kMiB; at += kMiB)
+    ASSERT_EQ(world.write(given, at, text(given, kMiB)), Status::kOk) << at;
+  const uint64_t all = world.stat(given)->space_used;
+  ASSERT_GT(all, 8 * kMiB) << "some is ahead";
+  limit(8 * kMiB);
+  world.plug.down(world.kBrick);
+  world.settle();
+  EXPECT_EQ(chown(given, {.uid = kUser}), Status::kDQuot);
+  EXPECT_EQ(world.stat(given)->space_used, all);
+  world.plug.up(world.kBrick);
+  world.pass(Milliseconds(500));
+  EXPECT_EQ(chown(given, {.uid = kUser}), Status::kOk);
+  EXPECT_EQ(world.stat(given)->space_used, 8 * kMiB);
 }
 
 TEST_F(UnderQuota, WhatIsAheadOfAFileIsForItsHolesToo) {
