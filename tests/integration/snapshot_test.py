@@ -119,6 +119,7 @@ class Snapshots(SnapshotCase):
         try:
             refused = self.cli("snapshot", "create", "patient", code=1)
             self.assertIn("nothing has changed", refused)
+            self.assertIn("--force", refused)
             self.assertEqual(self.cli("snapshot", "list"), [])
             taken = self.cli("snapshot", "create", "forced", "--force")
         finally:

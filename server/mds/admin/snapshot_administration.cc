@@ -75,7 +75,9 @@ Error why_not_taken(const Error& error, const std::string& name) {
       return {
           EAGAIN,
           "a client has not returned the memory it writes in time, or a brick is away: nothing has changed; "
-          "pnfsrdma layout list and pnfsrdma brick list show which"};
+          "pnfsrdma layout list and pnfsrdma brick list show which, and pnfsrdma snapshot create --force "
+          "takes "
+          "the memory from the client"};
     default:
       return error;
   }

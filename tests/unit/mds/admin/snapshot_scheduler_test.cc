@@ -216,8 +216,8 @@ TEST_F(Scheduler, ASecondTryInVainIsAWarningUntilOneIsTaken) {
       warning(),
       "A scheduled snapshot has been due for 0 minutes; 2 tries failed, the last because a client has not "
       "returned the memory it writes in time, or a brick is away: nothing has changed; pnfsrdma layout list "
-      "and "
-      "pnfsrdma brick list show which.");
+      "and pnfsrdma brick list show which, and pnfsrdma snapshot create --force takes the memory from the "
+      "client.");
   EXPECT_GE(numbers().snapshot_overdue_seconds, 40U);
   EXPECT_EQ(scheduler_->view().tries_in_vain, 2U);
   error_ = 0;
