@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kXattrPrefix = "user.";
 // Of every file: what the server says of the caller's quota there.
 constexpr std::string_view kQuotaXattr = "system.pnfsrdma.quota";
-// Of a LISTXATTRS result; a file has no more than 64 KiB of names and values.
+// Of a LISTXATTRS result; the kernel takes no more than 64 KiB of names.
 constexpr uint32_t kListBytes = uint32_t{128} << 10;
 
 std::optional<std::string_view> user_name(std::string_view name) {

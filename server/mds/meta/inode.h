@@ -34,8 +34,10 @@ using ExclusiveVerifier = xdr::FixedOpaque<8>;
 
 inline constexpr size_t kSymlinkBytesMax = 4096;
 inline constexpr size_t kNameBytesMax = 255;
-// Names and values of an inode's extended attributes together, bytes.
+// A value of an extended attribute, bytes: what Linux takes.
 inline constexpr size_t kXattrBytesMax = 65536;
+// Names and values of an inode's extended attributes together: they are one row, written whole.
+inline constexpr size_t kXattrRowBytesMax = 2 * kXattrBytesMax;
 inline constexpr uint32_t kModeMask = 07777;
 inline constexpr uint32_t kLinksMax = 1U << 30;
 // Bytes; the largest file: an offset must fit the signed 64 bits of clients.

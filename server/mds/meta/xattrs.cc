@@ -35,10 +35,18 @@ XattrVector::iterator place_of_xattr(XattrVector& all, std::string_view name) {
                                   [](const StoredXattr& one) -> std::string_view { return one.name; });
 }
 
-size_t bytes_of_xattrs(const XattrVector& all) {
-  size_t sum = 0;
-  for (const StoredXattr& one : all) sum += one.name.size() + one.value.size();
-  return sum;
+// listxattr(2) lists 64 KiB of names, "user." in front of each and a zero behind it, and those of two ACLs.
+constexpr size_t kListedBytesMax = 65536 - 64;
+constexpr size_t kListedBytes = sizeof "user.";
+
+bool fit(const XattrVector& all) {
+  size_t names = 0;
+  size_t values = 0;
+  for (const StoredXattr& one : all) {
+    names += one.name.size();
+    values += one.value.size();
+  }
+  return names + values <= kXattrRowBytesMax && names + all.size() * kListedBytes <= kListedBytesMax;
 }
 
 Outcome<DirectoryChange> write_xattrs(Namespace& names, const Inode& inode, XattrVector all,
@@ -86,7 +94,7 @@ Outcome<DirectoryChange> Xattrs::set(const Inode& inode, std::string_view name, 
   if (names_.store().room().full) return std::unexpected(Status::kNoSpc);
   if (!present) at = all.insert(at, StoredXattr{std::string(name), {}});
   at->value.assign(value.begin(), value.end());
-  if (bytes_of_xattrs(all) > kXattrBytesMax) return std::unexpected(Status::kNoSpc);
+  if (!fit(all)) return std::unexpected(Status::kNoSpc);
   return write_xattrs(names_, inode, std::move(all), extra);
 }
 

@@ -30,7 +30,7 @@ class Xattrs {
   // In byte order.
   Outcome<std::vector<std::string>> list(const Inode& inode) const;
   // `extra` of this and the next goes into the same batch. kExist, kNoXattr; kNoSpc: they would be more than
-  // kXattrBytesMax, or the store's medium is full.
+  // kXattrRowBytesMax, or more names than listxattr(2) can list, or the store's medium is full.
   Outcome<DirectoryChange> set(const Inode& inode, std::string_view name, ByteSpan value, XattrMode mode,
                                const Batch& extra = {});
   // kNoXattr.

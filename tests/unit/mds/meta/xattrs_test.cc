@@ -95,11 +95,29 @@ TEST_P(XattrsTest, NamesAndSizesHaveLimits) {
   EXPECT_EQ(set(file, std::string_view("a\0b", 3), "1"), Status::kInval);
   EXPECT_EQ(set(file, std::string(256, 'n'), "1"), Status::kNameTooLong);
   EXPECT_EQ(set(file, std::string(255, 'n'), "1"), Status::kOk);
-  const std::string most(kXattrBytesMax - 255 - 1 - 1, 'v');
-  EXPECT_EQ(set(file, "m", most + "more"), Status::kNoSpc);
-  EXPECT_EQ(set(file, "m", most), Status::kOk) << "its name and both of the other are 257 bytes";
+  const std::string most(kXattrBytesMax, 'v');
+  EXPECT_EQ(set(file, "m", most), Status::kOk) << "the longest value that there is";
+  const std::string rest(kXattrRowBytesMax - most.size() - 255 - 1 - 1 - 1, 'v');
+  EXPECT_EQ(set(file, "n", rest + "more"), Status::kNoSpc);
+  EXPECT_EQ(set(file, "n", rest), Status::kOk) << "the names and the value of the first are 258 bytes";
   EXPECT_EQ(set(file, "o", ""), Status::kNoSpc);
   EXPECT_EQ(get(file, "m"), most);
+}
+
+TEST_P(XattrsTest, ThereAreNoMoreThanLinuxCanList) {
+  const InodePointer file = make("f");
+  constexpr size_t kListed = 255 + sizeof "user.";
+  Status last = Status::kOk;
+  size_t there = 0;
+  for (size_t i = 0; last == Status::kOk; ++i) {
+    std::string name = std::to_string(i);
+    name.resize(255, '.');
+    last = set(file, name, "");
+    if (last == Status::kOk) ++there;
+  }
+  EXPECT_EQ(last, Status::kNoSpc);
+  EXPECT_LE(there * kListed, 65536U);
+  EXPECT_GT((there + 2) * kListed, 65536U);
 }
 
 TEST_P(XattrsTest, LiveWithTheInodeAndGoWithIt) {
