@@ -55,6 +55,8 @@ constexpr std::array kClient = {
     Field{"reachable", "/bytes", Field::kBytes},
     Field{"writable", "/writable_bytes", Field::kBytes},
     Field{"revoked and not freed", "/revoked_states", Field::kNumber},
+    Field{"reports to have read", "/reported/read_bytes", Field::kBytes},
+    Field{"reports to have written", "/reported/write_bytes", Field::kBytes},
 };
 constexpr std::array kSessions = {
     Field{"SESSION", "/id", Field::kText, true},

@@ -38,6 +38,13 @@ struct ClientBrick {
   uint32_t connection = 0;
   uint32_t grants = 0;
 };
+// What clients moved straight to and from the memory of bricks.
+struct DirectCounters {
+  uint64_t read_bytes = 0;
+  uint64_t write_bytes = 0;
+  uint64_t reads = 0;
+  uint64_t writes = 0;
+};
 struct Client {
   uint64_t id = 0;
   std::string name;         // "HOST-1a2b3c"
@@ -57,6 +64,7 @@ struct Client {
   std::vector<ClientSession> sessions;
   std::vector<ClientBrick> bricks;
   uint32_t revoked_states = 0;
+  DirectCounters reported;  // by itself
 };
 
 // One handle to one range of memory.
@@ -89,6 +97,7 @@ struct Layout {
   DataTransport transport = DataTransport::kNone;
   LayoutState state = LayoutState::kHeld;
   std::vector<Grant> grants;
+  DirectCounters reported;  // by its client
 };
 
 // Everything above at one moment: by client id, and by (client, inode).
@@ -232,14 +241,6 @@ struct ServedCounters {
   uint64_t read_bytes = 0;
   uint64_t write_bytes = 0;
 };
-// What one client moved straight to and from one brick, since its session there began; not of a client that has
-// an RDMA device.
-struct DirectCounters {
-  uint64_t read_bytes = 0;
-  uint64_t write_bytes = 0;
-  uint64_t reads = 0;
-  uint64_t writes = 0;
-};
 struct ClientActivity {
   uint64_t id = 0;
   std::string name;
@@ -250,6 +251,7 @@ struct ExportActivity {
   std::string path;
   ServedCounters served;
 };
+// By each client since its session there began, as the brick counts it; not of one that has an RDMA device.
 struct BrickActivity {
   std::string brick;  // uuid
   std::vector<std::pair<uint64_t, DirectCounters>> clients;
@@ -472,6 +474,7 @@ struct Numbers {
   uint64_t layouts_granted = 0;
   uint64_t layouts_recalled = 0;
   uint64_t layouts_revoked = 0;
+  DirectCounters reported;  // by clients
   uint64_t delegations_granted = 0;
   uint64_t delegations_recalled = 0;
   uint64_t delegations_revoked = 0;

@@ -32,6 +32,13 @@ std::string endpoint_of(const BrickPath& path) {
                      parts[0] * 256 + parts[1]);
 }
 
+Json reported_json(const DirectCounters& reported) {
+  return {{"reads", reported.reads},
+          {"read_bytes", reported.read_bytes},
+          {"writes", reported.writes},
+          {"write_bytes", reported.write_bytes}};
+}
+
 // "read-write" as soon as one handle can write.
 const char* iomode_of(const Layout& layout) {
   if (layout.grants.empty()) return "hole";
@@ -100,7 +107,8 @@ Json to_json(const Client& client) {
           {"writable_bytes", client.writable_bytes},
           {"sessions", sessions},
           {"bricks", bricks},
-          {"revoked_states", client.revoked_states}};
+          {"revoked_states", client.revoked_states},
+          {"reported", reported_json(client.reported)}};
 }
 
 Json to_json(const Layout& layout) {
@@ -118,7 +126,8 @@ Json to_json(const Layout& layout) {
           {"granted", rfc3339(layout.granted)},
           {"age_seconds", layout.age_seconds},
           {"transport", text_or_null(std::string(to_string(layout.transport)))},
-          {"state", to_string(layout.state)}};
+          {"state", to_string(layout.state)},
+          {"reported", reported_json(layout.reported)}};
 }
 
 Json to_json(const Grant& grant) {

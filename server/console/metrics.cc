@@ -106,6 +106,13 @@ void add_state(Exposition& out, const Numbers& numbers) {
   out.counter("pnfsrdma_mds_recalls_total", "Layouts asked back.").value(number(numbers.layouts_recalled));
   out.counter("pnfsrdma_mds_revocations_total", "Layouts taken by force.")
       .value(number(numbers.layouts_revoked));
+  out.counter("pnfsrdma_mds_reported_operations_total",
+              "What clients report (LAYOUTSTATS) that they did by their layouts, past the servers.")
+      .value(number(numbers.reported.reads), {{"direction", "read"}})
+      .value(number(numbers.reported.writes), {{"direction", "write"}});
+  out.counter("pnfsrdma_mds_reported_bytes_total", "The same in bytes.")
+      .value(number(numbers.reported.read_bytes), {{"direction", "read"}})
+      .value(number(numbers.reported.write_bytes), {{"direction", "write"}});
   out.counter("pnfsrdma_mds_delegations_granted_total", "Delegations granted.")
       .value(number(numbers.delegations_granted));
   out.counter("pnfsrdma_mds_delegations_recalled_total", "Delegations asked back.")

@@ -10,6 +10,7 @@
 #include "server/mds/admin/client_names.h"
 #include "server/mds/admin/id_walk.h"
 #include "server/mds/admin/layout_walk.h"
+#include "server/mds/admin/numbers_view.h"
 #include "server/mds/bricks/brick_set.h"
 #include "server/mds/grants/layout_table.h"
 #include "server/mds/layout/layouts.h"
@@ -47,7 +48,8 @@ console::Client view_client(const HoldingsSources& sources, const Client& client
                         .opens = static_cast<uint32_t>(sources.opens.opens_of_client(client.id).size()),
                         .locks = static_cast<uint32_t>(sources.locks.locks_of_client(client.id).size()),
                         .delegations = static_cast<uint32_t>(delegations),
-                        .revoked_states = static_cast<uint32_t>(client.revoked.size() + revoked)};
+                        .revoked_states = static_cast<uint32_t>(client.revoked.size() + revoked),
+                        .reported = view_reported(client.reported)};
   for (Session* session : client.sessions) shown.sessions.push_back(view_session(*session));
   return shown;
 }
@@ -67,7 +69,8 @@ console::Layout view_layout(const HoldingsSources& sources, const HeldLayout& he
                         .granted = granted,
                         .age_seconds = seconds(age),
                         .state = recalling ? console::LayoutState::kRecalling : console::LayoutState::kHeld,
-                        .grants = {}};
+                        .grants = {},
+                        .reported = view_reported(held.reported())};
   shown.grants.reserve(held.grants().size());
   // Without the brick's uuid: a file may have very many.
   for (const HeldGrant& grant : held.grants()) {

@@ -74,6 +74,13 @@ void add_checks(const StoreRoom& room, console::Numbers& numbers) {
 
 }  // namespace
 
+console::DirectCounters view_reported(const ReportedIo& reported) {
+  return {.read_bytes = reported.read_bytes,
+          .write_bytes = reported.write_bytes,
+          .reads = reported.reads,
+          .writes = reported.writes};
+}
+
 void add_old_handles(const std::vector<HandleKeys::OldHandles>& exports, console::Numbers& numbers) {
   std::string used;
   for (const HandleKeys::OldHandles& item : exports) {
@@ -226,6 +233,7 @@ console::Numbers view_numbers(const NumbersSources& sources) {
       .layouts_granted = counters.layouts_granted,
       .layouts_recalled = counters.layouts_recalled,
       .layouts_revoked = counters.layouts_revoked,
+      .reported = view_reported(counters.reported),
       .delegations_granted = counters.delegations_granted,
       .delegations_recalled = counters.delegations_recalled,
       .delegations_revoked = counters.delegations_revoked,

@@ -35,6 +35,8 @@ struct NumbersSources {
   uint64_t start_count = 0;
 };
 
+console::DirectCounters view_reported(const ReportedIo& reported);
+
 // What peers make the server hold, and whether it has to keep them off.
 void add_memory(const rpc::MemoryBudget& memory, console::Numbers& numbers);
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/mds/grants/range_set.h"
+#include "server/mds/state/activity.h"
 #include "server/mds/state/recaller.h"
 #include "shared/base/clock.h"
 #include "shared/nfs4/pnfs_operations.h"
@@ -57,6 +58,9 @@ class HeldLayout {
   // When the layout was first given.
   SteadyTime granted() const { return granted_; }
   void set_granted(SteadyTime when) { granted_ = when; }
+  // What its client says it has read and written by it.
+  const ReportedIo& reported() const { return reported_; }
+  void report(const ReportedIo& more) { reported_ += more; }
   bool old_handle() const { return old_handle_; }
   void set_handle(uint16_t export_id, uint64_t generation, bool old) {
     export_id_ = export_id;
@@ -148,6 +152,7 @@ class HeldLayout {
   uint16_t export_id_ = 0;
   uint64_t generation_ = 0;
   bool old_handle_ = false;
+  ReportedIo reported_;
   uint64_t end_token_ = 0;
   uint64_t version_ = 0;
   SteadyTime granted_;

@@ -47,6 +47,10 @@ nfs4::LayoutReturnResponse handle(CompoundContext& context, const nfs4::LayoutRe
 nfs4::LayoutErrorResponse handle(CompoundContext& context, const nfs4::LayoutErrorArguments& arguments) {
   return context.services.data.layout_error(context, arguments);
 }
+nfs4::LayoutStatisticsResponse handle(CompoundContext& context,
+                                      const nfs4::LayoutStatisticsArguments& arguments) {
+  return context.services.data.layout_statistics(context, arguments);
+}
 
 // RFC 7862, 15.5. All memory is as near as any other: no hint changes what the server does, and it says so.
 nfs4::IoAdviseResponse handle(CompoundContext& context, const nfs4::IoAdviseArguments& arguments) {

@@ -29,6 +29,8 @@ class DataOperations {
   virtual nfs4::LayoutCommitResponse layout_commit(CompoundContext&, const nfs4::LayoutCommitArguments&) = 0;
   virtual nfs4::LayoutReturnResponse layout_return(CompoundContext&, const nfs4::LayoutReturnArguments&) = 0;
   virtual nfs4::LayoutErrorResponse layout_error(CompoundContext&, const nfs4::LayoutErrorArguments&) = 0;
+  virtual nfs4::LayoutStatisticsResponse layout_statistics(CompoundContext&,
+                                                           const nfs4::LayoutStatisticsArguments&) = 0;
 
   // fs_layout_types of an export's files is kLayoutTypePmem only if this is true (a brick is there).
   virtual bool layouts_available() const = 0;

@@ -47,6 +47,8 @@ class DataService final : public DataOperations {
                                            const nfs4::LayoutReturnArguments& arguments) override;
   nfs4::LayoutErrorResponse layout_error(CompoundContext& context,
                                          const nfs4::LayoutErrorArguments& arguments) override;
+  nfs4::LayoutStatisticsResponse layout_statistics(CompoundContext& context,
+                                                   const nfs4::LayoutStatisticsArguments& arguments) override;
 
   bool layouts_available() const override { return bricks_.identified(); }
   std::string durability() const override;

@@ -8,7 +8,7 @@
 #include "shared/nfs4/pmem_layout.h"
 #include "shared/xdr/codec.h"
 
-// GETDEVICEINFO, LAYOUTGET, LAYOUTCOMMIT, LAYOUTRETURN, LAYOUTERROR.
+// GETDEVICEINFO, LAYOUTGET, LAYOUTCOMMIT, LAYOUTRETURN, LAYOUTERROR, LAYOUTSTATS.
 namespace pnfsrdma::mds {
 
 using nfs4::Status;
@@ -249,6 +249,29 @@ nfs4::LayoutErrorResponse DataService::layout_error(CompoundContext& context,
                 uuid_text(error.device), error.operation, nfs4::to_string(error.status));
   }
   return nfs4::LayoutErrorResult{};
+}
+
+// RFC 7862, 15.7. What is said is what has been done since it was said last. It is kept for people, in memory.
+nfs4::LayoutStatisticsResponse DataService::layout_statistics(
+    CompoundContext& context, const nfs4::LayoutStatisticsArguments& arguments) {
+  TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
+  if (arguments.update.layout_type != nfs4::kLayoutTypePmem) return Status::kUnknownLayoutType;
+  if (bad_range(arguments.offset, arguments.length) || !arguments.update.body.empty()) return Status::kInval;
+  for (const nfs4::IoInfo& done : {arguments.read, arguments.write}) {
+    if (done.count == 0 && done.bytes != 0) return Status::kInval;
+  }
+  TRY_ASSIGN(const nfs4::Stateid stateid, context.resolve(arguments.stateid));
+  if (!names_layout(stateid)) return Status::kBadStateid;
+  TRY_ASSIGN(HeldLayout* const layout,
+             layouts_.find(context.client_id(), inode->id, layout_stateid(stateid)));
+  const ReportedIo more{.reads = arguments.read.count,
+                        .read_bytes = arguments.read.bytes,
+                        .writes = arguments.write.count,
+                        .write_bytes = arguments.write.bytes};
+  layout->report(more);
+  context.client->reported += more;
+  context.services.counters.reported += more;
+  return nfs4::LayoutStatisticsResult{};
 }
 
 void DataService::return_range(uint64_t client, uint64_t inode, IoMode mode, const ByteRange& range,

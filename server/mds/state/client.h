@@ -44,6 +44,7 @@ struct Client {
 
   // What does not.
   Activity activity;
+  ReportedIo reported;
   std::string mount_point;                                // as the client told it; empty: it did not
   std::optional<nfs4::CreateSessionResult> create_reply;  // CREATE_SESSION's replay cache (RFC 8881, 18.36.4)
   SteadyTime lease_end;

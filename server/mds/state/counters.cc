@@ -34,13 +34,14 @@ std::string to_json(const Counters& counters) {
   return fmt::format(
       R"({{"compounds":{},"replays":{},"illegal_operations":{},"read_bytes":{},"write_bytes":{},)"
       R"("layouts_granted":{},"layouts_recalled":{},"layouts_revoked":{},)"
+      R"("reported_read_bytes":{},"reported_write_bytes":{},)"
       R"("delegations_granted":{},"delegations_recalled":{},"delegations_revoked":{},"clients_expired":{},)"
       R"("port_refusals":{},"operations":{},"errors":{}}})",
       counters.compounds, counters.replays, counters.illegal_operations, counters.bytes_read,
       counters.bytes_written, counters.layouts_granted, counters.layouts_recalled, counters.layouts_revoked,
-      counters.delegations_granted, counters.delegations_recalled, counters.delegations_revoked,
-      counters.clients_expired, total(counters.port_refusals), by_operation(counters.operations),
-      by_operation(counters.errors));
+      counters.reported.read_bytes, counters.reported.write_bytes, counters.delegations_granted,
+      counters.delegations_recalled, counters.delegations_revoked, counters.clients_expired,
+      total(counters.port_refusals), by_operation(counters.operations), by_operation(counters.errors));
 }
 
 }  // namespace pnfsrdma::mds

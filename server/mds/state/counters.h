@@ -28,6 +28,7 @@ struct Counters {
   uint64_t layouts_granted = 0;
   uint64_t layouts_recalled = 0;
   uint64_t layouts_revoked = 0;
+  ReportedIo reported;
   uint64_t delegations_granted = 0;
   uint64_t delegations_recalled = 0;
   uint64_t delegations_revoked = 0;

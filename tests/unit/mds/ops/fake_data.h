@@ -74,6 +74,10 @@ class FakeData final : public DataOperations {
   nfs4::LayoutErrorResponse layout_error(CompoundContext&, const nfs4::LayoutErrorArguments&) override {
     return nfs4::Status::kBadStateid;
   }
+  nfs4::LayoutStatisticsResponse layout_statistics(CompoundContext&,
+                                                   const nfs4::LayoutStatisticsArguments&) override {
+    return nfs4::Status::kBadStateid;
+  }
   bool layouts_available() const override { return true; }
   std::string durability() const override { return "process"; }
   uint32_t layout_block_size() const override { return 4096; }

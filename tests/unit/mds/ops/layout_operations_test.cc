@@ -47,6 +47,74 @@ TEST_F(LayoutOperations, ThatABrickWhichIsAwayIsNotReachedIsNoNews) {
   EXPECT_TRUE(module.paths().current(host.clock.now()).empty());
 }
 
+// --- LAYOUTSTATS (RFC 7862, 15.7) ---
+
+nfs4::LayoutStatisticsArguments io_report(const nfs4::Stateid& stateid) {
+  nfs4::LayoutStatisticsArguments said{.offset = 0, .length = nfs4::kLengthToEnd, .stateid = stateid};
+  said.read = {.count = 3, .bytes = 3000};
+  said.write = {.count = 1, .bytes = 500};
+  said.update.layout_type = nfs4::kLayoutTypePmem;
+  return said;
+}
+
+TEST_F(LayoutOperations, LayoutStatisticsAreSumsOfTheLayoutTheClientAndAll) {
+  const auto say = [&](const File& of, const nfs4::Stateid& stateid) {
+    return on<nfs4::LayoutStatisticsResponse>(client, of.handle, io_report(stateid)).status;
+  };
+  const File other = open("other", kShareBoth);
+  const auto held = on<nfs4::LayoutGetResponse>(client, other.handle, wish(other.stateid));
+  ASSERT_EQ(held.status, Status::kOk);
+  const nfs4::Stateid first = layout();
+  EXPECT_EQ(say(file, first), Status::kOk);
+  EXPECT_EQ(say(file, first), Status::kOk);
+  EXPECT_EQ(say(other, held.result.stateid), Status::kOk);
+  const InodeId inode = server.names->lookup(kRootInode, "f").value()->id;
+  EXPECT_EQ(module.table().find(inode, client.id)->reported(), (ReportedIo{6, 6000, 2, 1000}));
+  EXPECT_EQ(server.clients.find(client.id)->reported, (ReportedIo{9, 9000, 3, 1500}));
+  EXPECT_EQ(server.counters.reported, (ReportedIo{9, 9000, 3, 1500}));
+}
+
+TEST_F(LayoutOperations, LayoutStatisticsAreForWhoHoldsALayoutOfTheFile) {
+  const nfs4::Stateid held = layout();
+  const auto say = [&](const nfs4::LayoutStatisticsArguments& said) {
+    return on<nfs4::LayoutStatisticsResponse>(client, file.handle, said).status;
+  };
+  auto said = io_report(held);
+  said.update.layout_type = kOtherLayoutType;
+  EXPECT_EQ(say(said), Status::kUnknownLayoutType);
+  said = io_report(held);
+  said.update.body = Bytes(4);
+  EXPECT_EQ(say(said), Status::kInval);
+  said = io_report(held);
+  said.length = 0;
+  EXPECT_EQ(say(said), Status::kInval);
+  said = io_report(held);
+  said.read.count = 0;
+  EXPECT_EQ(say(said), Status::kInval) << "bytes, but no read";
+  EXPECT_EQ(say(io_report(file.stateid)), Status::kBadStateid) << "an open's";
+  said = io_report(held);
+  ++said.stateid.seqid;
+  EXPECT_EQ(say(said), Status::kBadStateid) << "of the future";
+  TestClient stranger(server, "stranger");
+  stranger.connect();
+  EXPECT_EQ(on<nfs4::LayoutStatisticsResponse>(stranger, file.handle, io_report(held)).status,
+            Status::kBadStateid);
+  const File other = open("other", kShareBoth);
+  EXPECT_EQ(on<nfs4::LayoutStatisticsResponse>(client, other.handle, io_report(held)).status,
+            Status::kBadStateid);
+  EXPECT_EQ(server.counters.reported, ReportedIo{});
+  ASSERT_EQ(give_back(giving_back(held)).status, Status::kOk);
+  EXPECT_EQ(say(io_report(held)), Status::kBadStateid);
+}
+
+TEST_F(LayoutOperations, LayoutStatisticsOfALiarDoNotStartAnew) {
+  auto said = io_report(layout());
+  said.read = {.count = UINT64_MAX, .bytes = UINT64_MAX};
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(on<nfs4::LayoutStatisticsResponse>(client, file.handle, said).status, Status::kOk);
+  EXPECT_EQ(server.counters.reported, (ReportedIo{UINT64_MAX, UINT64_MAX, 2, 1000}));
+}
+
 // --- IO_ADVISE (RFC 7862, 15.5) ---
 
 TEST_F(LayoutOperations, NoHintIsHonouredAndNoneIsWrong) {
