@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 CHECK ?= 0
-FUZZ_SECONDS ?= 40
+FUZZ_SECONDS ?= 30
 export CTEST_OUTPUT_ON_FAILURE = 1
 
 .DEFAULT_GOAL := help

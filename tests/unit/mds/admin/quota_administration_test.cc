@@ -190,7 +190,7 @@ TEST_F(QuotaAdministration, WhatMakesNoSenseIsRefusedAndSwitchesNothingOn) {
   make("file");
   EXPECT_EQ(add_tree("/file").error().number(), EINVAL);
   EXPECT_EQ(limit(QuotaKind::kUser, uint64_t{1} << 32, {}).error().number(), EINVAL);
-  EXPECT_TRUE(limit(QuotaKind::kUser, 7, {})) << "none for who has none";
+  EXPECT_TRUE(limit(QuotaKind::kUser, 0, {})) << "none for who has none";
   EXPECT_FALSE(names().quotas().on());
 }
 

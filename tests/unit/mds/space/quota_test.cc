@@ -169,11 +169,11 @@ TEST_F(UnderQuota, ForANewOwnerTooWhoIsRefusedBeforeTheFileIsCut) {
 
 TEST_F(UnderQuota, NothingAheadOfAFileIsTakenBackWhileItsBrickIsAway) {
   const InodeId given = create("given", 8);
-  for (uint64_t at = 0; at < 8 * kMiB; at += kMiB)
+  for (uint64_t at = 0; at < 9 * kMiB; at += kMiB)
     ASSERT_EQ(world.write(given, at, text(given, kMiB)), Status::kOk) << at;
   const uint64_t all = world.stat(given)->space_used;
-  ASSERT_GT(all, 8 * kMiB) << "some is ahead";
-  limit(8 * kMiB);
+  ASSERT_GT(all, 9 * kMiB) << "some is ahead";
+  limit(9 * kMiB);
   world.plug.down(world.kBrick);
   world.settle();
   EXPECT_EQ(chown(given, {.uid = kUser}), Status::kDQuot);
@@ -181,7 +181,7 @@ TEST_F(UnderQuota, NothingAheadOfAFileIsTakenBackWhileItsBrickIsAway) {
   world.plug.up(world.kBrick);
   world.pass(Milliseconds(500));
   EXPECT_EQ(chown(given, {.uid = kUser}), Status::kOk);
-  EXPECT_EQ(world.stat(given)->space_used, 8 * kMiB);
+  EXPECT_EQ(world.stat(given)->space_used, 9 * kMiB);
 }
 
 TEST_F(UnderQuota, WhatIsAheadOfAFileIsForItsHolesToo) {
