@@ -188,15 +188,20 @@ Result<bool> Restorer::restore_entry(const Here& here, const Entry& source, cons
   // Only the very file gets other attributes: one of the same size and time may be somebody's own, who has it open.
   const bool anew = replaced || aspects.are_of_content() ||
                     (aspects.any() && !is_the_same_file(source.status, present->status));
+  // Not what has the name now: whoever may rename here could have exchanged it.
+  Status living;
   if (anew) {
-    TRY(make_anew(here, source, target_name));
+    TRY_ASSIGN(living, make_anew(here, source, target_name));
     ++restored_.files;
-  } else if (aspects.any()) {
+  } else {
+    living = present->status;
+  }
+  if (!anew && aspects.any()) {
     TRY_ASSIGN(const Held held, living_.hold(*present));
     TRY(make_alike(held, source));
     ++restored_.attributes;
   }
-  remember(source.status, here, target_name);
+  remember(source.status, living, joined(here.path, target_name));
   return anew;
 }
 
@@ -211,11 +216,10 @@ bool Restorer::is_of_another(const Status& source, const Status& target) const {
   return known != snapshot_of_.end() && known->second != source.inode;
 }
 
-void Restorer::remember(const Status& source, const Here& here, const std::string& target_name) {
-  const auto now = living_.find(here.target, target_name);
-  if (!now || (source.links < 2 && now->status.links < 2)) return;
-  linked_.try_emplace(source.inode, Linked{now->status.inode, joined(here.path, target_name)});
-  snapshot_of_.try_emplace(now->status.inode, source.inode);
+void Restorer::remember(const Status& source, const Status& living, const std::string& path) {
+  if (source.links < 2 && living.links < 2) return;
+  linked_.try_emplace(source.inode, Linked{living.inode, path});
+  snapshot_of_.try_emplace(living.inode, source.inode);
 }
 
 Result<bool> Restorer::restore_link(const Here& here, const Linked& first, const std::string& target_name) {
@@ -234,7 +238,7 @@ Result<bool> Restorer::restore_link(const Here& here, const Linked& first, const
   return true;
 }
 
-Result<> Restorer::make_anew(const Here& here, const Entry& source, const std::string& target_name) {
+Result<Status> Restorer::make_anew(const Here& here, const Entry& source, const std::string& target_name) {
   if (source.status.is_file()) return make_file(here, source, target_name);
   std::string link_target;
   if (source.status.type() == S_IFLNK) {
@@ -252,10 +256,11 @@ Result<> Restorer::make_anew(const Here& here, const Entry& source, const std::s
   if (is.type() != source.status.type() || is.special != source.status.special || is.links != 1)
     return fail(ESTALE, "it was replaced meanwhile");
   TRY(make_alike(held, source));
-  return place(here, made, target_name);
+  TRY(place(here, made, target_name));
+  return is;
 }
 
-Result<> Restorer::make_file(const Here& here, const Entry& source, const std::string& target_name) {
+Result<Status> Restorer::make_file(const Here& here, const Entry& source, const std::string& target_name) {
   TRY_ASSIGN(const FileDescriptor from, open_file(source));
   FileDescriptor to;
   TRY_ASSIGN(Beside made, Beside::make(here.target, [&](const char* name) {
@@ -275,7 +280,7 @@ Result<> Restorer::make_file(const Here& here, const Entry& source, const std::s
   TRY(make_alike(held, source));
   TRY(place(here, made, target_name));
   (refusal ? restored_.bytes_copied : restored_.bytes_shared) += source.status.size;
-  return {};
+  return held.status;
 }
 
 // A directory that is in the way goes when what is to be there has its name.

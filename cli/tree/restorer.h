@@ -80,8 +80,8 @@ class Restorer {
   Result<FileDescriptor> make_directory(const std::string& path);
   Result<bool> restore_entry(const Here& here, const Entry& source, const std::string& target_name);
   Result<bool> restore_link(const Here& here, const Linked& first, const std::string& target_name);
-  Result<> make_anew(const Here& here, const Entry& source, const std::string& target_name);
-  Result<> make_file(const Here& here, const Entry& source, const std::string& target_name);
+  Result<Status> make_anew(const Here& here, const Entry& source, const std::string& target_name);
+  Result<Status> make_file(const Here& here, const Entry& source, const std::string& target_name);
   Result<> place(const Here& here, Beside& made, const std::string& target_name);
   bool leave_or_remove(const Here& here, const std::string& name);
   Result<> remove(const Here& here, const std::string& name);
@@ -91,7 +91,7 @@ class Restorer {
   void finish_directory(const std::string& path);
   static bool is_the_same_file(const Status& source, const Status& target);
   bool is_of_another(const Status& source, const Status& target) const;
-  void remember(const Status& source, const Here& here, const std::string& target_name);
+  void remember(const Status& source, const Status& living, const std::string& path);
   void trouble(const std::string& path, const Error& error);
   void trouble(const std::string& path, const Status& of, const Error& error);
 
