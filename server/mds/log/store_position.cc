@@ -21,8 +21,14 @@ struct StoredLogPosition {
 Result<std::optional<StorePosition>> read_position(KeyValueStore& store) {
   TRY_ASSIGN(const std::optional<std::string> row, store.get(meta_key(kPositionName)));
   if (!row) return std::nullopt;
-  TRY_ASSIGN(const auto stored, read_value<StoredLogPosition>(*row, "the position in the log"));
-  return StorePosition{stored.identity, {stored.applied, stored.hash}, stored.joined};
+  const auto stored = read_value<StoredLogPosition>(*row, "the position in the log");
+  if (!stored) {
+    return fail(stored.error().number(),
+                stored.error().to_string() +
+                    ". If an older program wrote it: --leave-log on the server that served "
+                    "last, then it begins another log; the other one gets a copy");
+  }
+  return StorePosition{stored->identity, {stored->applied, stored->hash}, stored->joined};
 }
 
 void put_position(Batch& batch, const StorePosition& position) {

@@ -33,11 +33,11 @@ std::string name_of(const QuotaId& id) {
   return std::string(to_string(id.kind)) + ' ' + std::to_string(id.number);
 }
 
-// Of a soft limit that was `before` since then. A lower one is another one: who was not above the old one, and was so
-// before that, must not have that time counted.
+// Of a soft limit that was `before` since then. A higher one is another one: who is not above it any more, but is when
+// it is lowered again, must not have the time before that counted.
 uint64_t since_when(uint64_t before, uint64_t since, uint64_t after, uint64_t now) {
   if (after == 0) return 0;
-  return before == 0 || after < before ? now : since;
+  return before == 0 || after > before ? now : since;
 }
 
 // A limit that has changed since it was written down has made it neither younger nor older.

@@ -39,14 +39,16 @@ XattrVector::iterator place_of_xattr(XattrVector& all, std::string_view name) {
 constexpr size_t kListedBytesMax = 65536 - 64;
 constexpr size_t kListedBytes = sizeof "user.";
 
-bool fit(const XattrVector& all) {
+// `added`: a name; what an older program has stored may be more, and may change.
+bool fit(const XattrVector& all, bool added) {
   size_t names = 0;
   size_t values = 0;
   for (const StoredXattr& one : all) {
     names += one.name.size();
     values += one.value.size();
   }
-  return names + values <= kXattrRowBytesMax && names + all.size() * kListedBytes <= kListedBytesMax;
+  const bool listed = !added || names + all.size() * kListedBytes <= kListedBytesMax;
+  return names + values <= kXattrRowBytesMax && listed;
 }
 
 Outcome<DirectoryChange> write_xattrs(Namespace& names, const Inode& inode, XattrVector all,
@@ -94,7 +96,7 @@ Outcome<DirectoryChange> Xattrs::set(const Inode& inode, std::string_view name, 
   if (names_.store().room().full) return std::unexpected(Status::kNoSpc);
   if (!present) at = all.insert(at, StoredXattr{std::string(name), {}});
   at->value.assign(value.begin(), value.end());
-  if (!fit(all)) return std::unexpected(Status::kNoSpc);
+  if (!fit(all, !present)) return std::unexpected(Status::kNoSpc);
   return write_xattrs(names_, inode, std::move(all), extra);
 }
 

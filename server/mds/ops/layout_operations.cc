@@ -251,6 +251,9 @@ nfs4::LayoutErrorResponse DataService::layout_error(CompoundContext& context,
   return nfs4::LayoutErrorResult{};
 }
 
+constexpr uint64_t kReportedCountMax = uint64_t{1} << 32;
+constexpr uint64_t kReportedBytesMax = uint64_t{1} << 50;
+
 // RFC 7862, 15.7. What is said is what has been done since it was said last. It is kept for people, in memory.
 nfs4::LayoutStatisticsResponse DataService::layout_statistics(
     CompoundContext& context, const nfs4::LayoutStatisticsArguments& arguments) {
@@ -259,6 +262,8 @@ nfs4::LayoutStatisticsResponse DataService::layout_statistics(
   if (bad_range(arguments.offset, arguments.length) || !arguments.update.body.empty()) return Status::kInval;
   for (const nfs4::IoInfo& done : {arguments.read, arguments.write}) {
     if (done.count == 0 && done.bytes != 0) return Status::kInval;
+    // More than anybody does: it would spoil the sums of all.
+    if (done.count > kReportedCountMax || done.bytes > kReportedBytesMax) return Status::kInval;
   }
   TRY_ASSIGN(const nfs4::Stateid stateid, context.resolve(arguments.stateid));
   if (!names_layout(stateid)) return Status::kBadStateid;

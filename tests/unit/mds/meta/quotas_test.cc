@@ -289,6 +289,8 @@ TEST_P(QuotasOfNames, ADefaultSoftLimitMayBeExceededFromTheNextGrowthOn) {
   EXPECT_EQ(status(create("seven", 7, 8)), Status::kOk) << "he was not above the one in between";
   clock_.advance(Milliseconds(100'000));
   EXPECT_EQ(status(create("eight", 7, 8)), Status::kDQuot);
+  soft(4);
+  EXPECT_EQ(status(create("eight", 7, 8)), Status::kDQuot) << "less gives nobody more time";
 }
 
 TEST_P(QuotasOfNames, CountedAgainBesideChangesWhatIsWrongIsMended) {
