@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -11,6 +10,7 @@
 
 #include "shared/base/log.h"
 #include "shared/base/log_observer.h"
+#include "tests/sim/apart.h"
 #include "tests/sim/world.h"
 
 namespace {
@@ -91,45 +91,25 @@ void mix(sim::RunOptions& options) {
   options.leases_end = options.real_mds && options.seed / 5 % 3 == 1;
 }
 
-// In a process of its own: a failure ends it.
-bool run_apart(const sim::RunOptions& options, Totals& sum) {
-  int pipes[2];
-  if (pipe(pipes) != 0) std::abort();
-  const pid_t child = fork();
-  if (child == 0) {
-    const rlimit limit{kProcessorSecondsMax, kProcessorSecondsMax};
-    setrlimit(RLIMIT_CPU, &limit);
-    const Totals totals = run(options);
-    (void)!write(pipes[1], &totals, sizeof totals);
-    _exit(0);
+bool add_apart(const sim::RunOptions& options, Totals& sum) {
+  const auto totals = sim::run_apart(options.seed, kProcessorSecondsMax, [&] { return run(options); });
+  if (totals) {
+    sum.operations += totals->operations;
+    sum.faults += totals->faults;
+    sum.errors += totals->errors;
+    sum.revocations += totals->revocations;
+    sum.delegations.granted += totals->delegations.granted;
+    sum.delegations.recalled += totals->delegations.recalled;
+    sum.delegations.revoked += totals->delegations.revoked;
+    sum.opens_under_delegation += totals->opens_under_delegation;
+    sum.snapshots.taken += totals->snapshots.taken;
+    sum.snapshots.failed += totals->snapshots.failed;
+    sum.snapshots.removed += totals->snapshots.removed;
+    sum.snapshots.unknown += totals->snapshots.unknown;
+    sum.snapshots.read += totals->snapshots.read;
+    sum.virtual_seconds += totals->virtual_seconds;
   }
-  close(pipes[1]);
-  Totals totals;
-  const bool told = read(pipes[0], &totals, sizeof totals) == sizeof totals;
-  close(pipes[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  const bool well = told && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (!well && WIFSIGNALED(status))
-    std::fprintf(stderr, "seed %llu: signal %d\n", static_cast<unsigned long long>(options.seed),
-                 WTERMSIG(status));
-  if (well) {
-    sum.operations += totals.operations;
-    sum.faults += totals.faults;
-    sum.errors += totals.errors;
-    sum.revocations += totals.revocations;
-    sum.delegations.granted += totals.delegations.granted;
-    sum.delegations.recalled += totals.delegations.recalled;
-    sum.delegations.revoked += totals.delegations.revoked;
-    sum.opens_under_delegation += totals.opens_under_delegation;
-    sum.snapshots.taken += totals.snapshots.taken;
-    sum.snapshots.failed += totals.snapshots.failed;
-    sum.snapshots.removed += totals.snapshots.removed;
-    sum.snapshots.unknown += totals.snapshots.unknown;
-    sum.snapshots.read += totals.snapshots.read;
-    sum.virtual_seconds += totals.virtual_seconds;
-  }
-  return well;
+  return totals.has_value();
 }
 
 double processor_seconds() {
@@ -147,7 +127,7 @@ int run_many(sim::RunOptions options, uint64_t count, bool keep_going, bool mixe
   for (const uint64_t first = options.seed; count == 0 || done < count; ++done) {
     options.seed = first + done;
     if (mixed) mix(options);
-    if (!run_apart(options, sum)) ++failed;
+    if (!add_apart(options, sum)) ++failed;
     if (failed > 0 && !keep_going) {
       ++done;
       break;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <memory>
@@ -11,6 +10,7 @@
 
 #include "server/mds/log/key_server.h"
 #include "shared/base/guarded.h"
+#include "tests/doubles/metadata/key_rows.h"
 
 namespace pnfsrdma::mds {
 
@@ -33,19 +33,16 @@ class MemoryKeys {
   // Nobody is answered until it is false.
   void cut(bool cut) { state_.lock()->cut = cut; }
 
-  std::map<std::string, KeyRow> rows() { return state_.lock()->rows; }
-  size_t size() { return state_.lock()->rows.size(); }
-  bool has(const std::string& key) { return state_.lock()->revision_of(key) != 0; }
+  std::map<std::string, KeyRow> rows() { return state_.lock()->rows.all(); }
+  size_t size() { return state_.lock()->rows.all().size(); }
+  bool has(const std::string& key) { return state_.lock()->rows.revision_of(key) != 0; }
   // Empty: there is no such key.
   std::string value(const std::string& key) {
     auto state = state_.lock();
-    const auto found = state->rows.find(key);
-    return found == state->rows.end() ? std::string() : found->second.value;
+    const auto found = state->rows.all().find(key);
+    return found == state->rows.all().end() ? std::string() : found->second.value;
   }
-  void put(const std::string& key, std::string value) {
-    auto state = state_.lock();
-    state->rows[key] = {key, std::move(value), ++state->revision};
-  }
+  void put(const std::string& key, std::string value) { state_.lock()->rows.put(key, std::move(value)); }
   void erase(const std::string& key) { state_.lock()->rows.erase(key); }
   size_t commits() { return state_.lock()->commits; }
   // What was on its way arrives, after its senders have given up. How much of it changed something.
@@ -59,8 +56,7 @@ class MemoryKeys {
 
  private:
   struct State {
-    std::map<std::string, KeyRow> rows;
-    KeyRevision revision = 0;
+    KeyRows rows;
     KeyRevision forgotten = 0;
     std::vector<Fault> faults;
     bool cut = false;
@@ -68,25 +64,10 @@ class MemoryKeys {
     std::vector<KeyTransaction> late;
 
     KeyOutcome apply(const KeyTransaction& transaction) {
-      KeyOutcome outcome;
-      outcome.done = std::ranges::all_of(transaction.if_all, [&](const KeyTransaction::Known& known) {
-        return revision_of(known.key) == known.revision;
-      });
-      if (outcome.done) {
-        outcome.revision = ++revision;
-        commits += transaction.puts.empty() && transaction.erases.empty() ? 0 : 1;
-        for (const auto& put : transaction.puts) rows[put.key] = {put.key, put.value, revision};
-        for (const std::string& key : transaction.erases) rows.erase(key);
-        return outcome;
-      }
-      for (const std::string& key : transaction.otherwise_read) {
-        if (const auto found = rows.find(key); found != rows.end()) outcome.found.push_back(found->second);
-      }
+      const KeyOutcome outcome = rows.commit(transaction);
+      const bool changes = !transaction.puts.empty() || !transaction.erases.empty();
+      commits += outcome.done && changes ? 1 : 0;
       return outcome;
-    }
-    KeyRevision revision_of(const std::string& key) const {
-      const auto found = rows.find(key);
-      return found == rows.end() ? 0 : found->second.revision;
     }
   };
 
@@ -117,19 +98,13 @@ class MemoryKeys {
     Result<std::vector<KeyRow>> range(std::string_view from, std::string_view end, size_t limit) override {
       auto state = keys_.state_.lock();
       if (state->cut) return fail(EIO, "cut off");
-      std::vector<KeyRow> found;
-      for (auto at = state->rows.lower_bound(std::string(from));
-           at != state->rows.end() && at->first < end && found.size() < limit; ++at)
-        found.push_back(at->second);
-      return found;
+      return state->rows.range(from, end, limit);
     }
 
     Result<KeyRevision> erase(std::string_view from, std::string_view end) override {
       auto state = keys_.state_.lock();
       if (state->cut) return fail(EIO, "cut off");
-      state->rows.erase(state->rows.lower_bound(std::string(from)),
-                        state->rows.lower_bound(std::string(end)));
-      return ++state->revision;
+      return state->rows.erase(from, end);
     }
 
     Result<> forget(KeyRevision before) override {

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -13,6 +10,7 @@
 
 #include "shared/base/log.h"
 #include "shared/base/log_observer.h"
+#include "tests/sim/apart.h"
 #include "tests/sim/log/log_server.h"
 
 // Several servers that share a log, in virtual time against faults by a seed (../README.md). The first argument is the
@@ -193,30 +191,13 @@ Totals run(uint64_t seed, bool trace) {
   return totals;
 }
 
-// In a process of its own: a failure ends it.
-bool run_apart(uint64_t seed, Totals& sum) {
-  int pipes[2];
-  if (pipe(pipes) != 0) std::abort();
-  const pid_t child = fork();
-  if (child == 0) {
-    const rlimit limit{kProcessorSecondsMax, kProcessorSecondsMax};
-    setrlimit(RLIMIT_CPU, &limit);
-    const Totals totals = run(seed, false);
-    (void)!write(pipes[1], &totals, sizeof totals);
-    _exit(0);
-  }
-  close(pipes[1]);
-  Totals totals;
-  const bool told = read(pipes[0], &totals, sizeof totals) == sizeof totals;
-  close(pipes[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (WIFSIGNALED(status))
-    std::fprintf(stderr, "seed %llu: signal %d\n", static_cast<unsigned long long>(seed), WTERMSIG(status));
-  sum.answers += totals.answers;
-  sum.terms += totals.terms;
-  sum.faults += totals.faults;
-  return told && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+bool add_apart(uint64_t seed, Totals& sum) {
+  const auto totals = run_apart(seed, kProcessorSecondsMax, [seed] { return run(seed, false); });
+  if (!totals) return false;
+  sum.answers += totals->answers;
+  sum.terms += totals->terms;
+  sum.faults += totals->faults;
+  return true;
 }
 
 }  // namespace
@@ -246,7 +227,7 @@ int main(int count, char** arguments) {
   const uint64_t seeds = std::strtoull(arguments[2], nullptr, 10);
   sim::Totals sum;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
-    if (!sim::run_apart(seed, sum)) return 1;
+    if (!sim::add_apart(seed, sum)) return 1;
   }
   std::printf("%llu seeds are well: %llu answers, %llu terms of a leader, %llu faults\n",
               static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(sum.answers),

@@ -34,22 +34,15 @@ class ModelEtcd::Connection final : public mds::KeyServer {
       : etcd_(etcd), server_(server), clock_(clock) {}
 
   Result<mds::KeyOutcome> commit(const mds::KeyTransaction& transaction) override {
-    return ask<mds::KeyOutcome>([&etcd = etcd_, transaction] { return etcd.commit(transaction); });
+    return ask<mds::KeyOutcome>([&etcd = etcd_, transaction] { return etcd.rows_.commit(transaction); });
   }
   Result<std::vector<mds::KeyRow>> range(std::string_view from, std::string_view end, size_t limit) override {
-    return ask<std::vector<mds::KeyRow>>(
-        [&etcd = etcd_, from = std::string(from), end = std::string(end), limit] {
-          std::vector<mds::KeyRow> found;
-          for (auto at = etcd.rows_.lower_bound(from);
-               at != etcd.rows_.end() && at->first < end && found.size() < limit; ++at)
-            found.push_back(at->second);
-          return found;
-        });
+    return ask<std::vector<mds::KeyRow>>([&etcd = etcd_, from = std::string(from), end = std::string(end),
+                                          limit] { return etcd.rows_.range(from, end, limit); });
   }
   Result<mds::KeyRevision> erase(std::string_view from, std::string_view end) override {
     return ask<mds::KeyRevision>([&etcd = etcd_, from = std::string(from), end = std::string(end)] {
-      etcd.rows_.erase(etcd.rows_.lower_bound(from), etcd.rows_.lower_bound(end));
-      return ++etcd.revision_;
+      return etcd.rows_.erase(std::string_view(from), std::string_view(end));
     });
   }
   Result<> forget(mds::KeyRevision) override {
@@ -118,24 +111,6 @@ void ModelEtcd::run() {
 void ModelEtcd::heal() {
   cut_.clear();
   quorum_lost_ = troubled_ = false;
-}
-
-Result<mds::KeyOutcome> ModelEtcd::commit(const mds::KeyTransaction& transaction) {
-  mds::KeyOutcome outcome;
-  outcome.done = std::ranges::all_of(transaction.if_all, [&](const mds::KeyTransaction::Known& known) {
-    const auto found = rows_.find(known.key);
-    return (found == rows_.end() ? 0 : found->second.revision) == known.revision;
-  });
-  if (outcome.done) {
-    outcome.revision = ++revision_;
-    for (const auto& put : transaction.puts) rows_[put.key] = {put.key, put.value, revision_};
-    for (const std::string& key : transaction.erases) rows_.erase(key);
-    return outcome;
-  }
-  for (const std::string& key : transaction.otherwise_read) {
-    if (const auto found = rows_.find(key); found != rows_.end()) outcome.found.push_back(found->second);
-  }
-  return outcome;
 }
 
 void ModelEtcd::later(SteadyTime time, Work work) {

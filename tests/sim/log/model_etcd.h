@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/mds/log/key_server.h"
+#include "tests/doubles/metadata/key_rows.h"
 #include "tests/sim/dice.h"
 #include "tests/sim/scheduler.h"
 
@@ -60,20 +61,18 @@ class ModelEtcd {
   void set_troubled(bool troubled) { troubled_ = troubled; }
   void heal();
 
-  const std::map<std::string, mds::KeyRow>& rows() const { return rows_; }
+  const std::map<std::string, mds::KeyRow>& rows() const { return rows_.all(); }
 
  private:
   class Connection;
   using Work = std::function<void()>;
 
-  Result<mds::KeyOutcome> commit(const mds::KeyTransaction& transaction);
   void later(SteadyTime time, Work work);
   void arrive(const Work& work);
   SteadyTime::duration delay();
 
   Dice dice_;
-  std::map<std::string, mds::KeyRow> rows_;
-  mds::KeyRevision revision_ = 0;
+  mds::KeyRows rows_;
   std::multimap<SteadyTime, Work> events_;
   simulated::Bell news_;
   std::set<size_t> cut_;
