@@ -41,7 +41,8 @@ Restorer::Restorer(const Tree& snapshot, const Tree& living, Options options,
       living_(living),
       options_(options),
       interrupted_(interrupted),
-      progress_(std::move(progress)) {}
+      progress_(std::move(progress)),
+      for_others_(geteuid() == 0) {}
 
 void Restorer::run() {
   left_.emplace_back();
@@ -91,7 +92,7 @@ void Restorer::restore_directory(const Left& left) {
   if (!old_names) return trouble(path, old_names.error());
   const auto from = snapshot_.find(source->get(), ".");
   if (!from) return trouble(path, from.error());
-  const auto target = left.present ? living_.directory(path) : make_directory(path);
+  const auto target = left.present ? enter_directory(path, *from) : make_directory(path, *from);
   if (!target) return trouble(path, from->status, target.error());
   const auto new_names = Tree::names(target->get());
   if (!new_names) return trouble(path, new_names.error());
@@ -111,7 +112,7 @@ void Restorer::restore_directory(const Left& left) {
     if (interrupted_) return;
     unfinished |= restore_name(here, name);
   }
-  if (unfinished) unfinished_.push_back(path);
+  if (unfinished) unfinished_.push_back({.path = path, .inode = to->status.inode});
 }
 
 // True: the directory has changed.
@@ -135,7 +136,25 @@ Result<bool> Restorer::restore_subdirectory(const Here& here, const Entry& sourc
   return !is_there;
 }
 
-Result<FileDescriptor> Restorer::make_directory(const std::string& path) {
+// Another directory than the old one may have its name: whoever may rename here could have moved somebody else's there.
+// It gets no other rights, and nothing is put into it that its owner could not have read in the old one.
+Result<FileDescriptor> Restorer::enter_directory(const std::string& path, const Entry& source) {
+  TRY_ASSIGN(FileDescriptor directory, living_.directory(path));
+  if (!for_others_) return directory;
+  TRY_ASSIGN(const Entry present, living_.find(directory.get(), "."));
+  if (present.status.inode == source.status.inode) return directory;
+  TRY_ASSIGN(const Aspects aspects, differences(source, present, options_.content));
+  if (!aspects.has(Aspect::kOwner) && !aspects.has(Aspect::kMode) && !aspects.has(Aspect::kAcl))
+    return directory;
+  TRY_ASSIGN(const std::vector<std::string> names, Tree::names(directory.get()));
+  if (names.empty()) return path.empty() ? std::move(directory) : make_directory(path, source);
+  return fail(
+      EEXIST,
+      "another directory has this name, with another owner, mode or ACL: move it away, or give it those "
+      "that the snapshot's has");
+}
+
+Result<FileDescriptor> Restorer::make_directory(const std::string& path, const Entry& source) {
   TRY_ASSIGN(const FileDescriptor parent, living_.directory(directory_of(path)));
   const std::string name = name_of(path);
   const auto make = [&](const char* as) { return mkdirat(parent.get(), as, 0700); };
@@ -147,16 +166,26 @@ Result<FileDescriptor> Restorer::make_directory(const std::string& path) {
     return fail(errno, "mkdir");
   }
   ++restored_.directories;
-  return living_.directory(path);
+  TRY_ASSIGN(FileDescriptor directory, living_.directory(path));
+  if (!for_others_) return directory;  // a mode may keep the caller out
+  // At once: the next run, if this one is interrupted, takes it for what it is.
+  TRY_ASSIGN(const Entry made, living_.find(directory.get(), "."));
+  TRY_ASSIGN(const Held held, living_.hold(made));
+  TRY_ASSIGN(const std::vector<std::string> names, Tree::names(directory.get()));
+  if (!names.empty()) return fail(ESTALE, "it was replaced meanwhile");
+  TRY(make_alike(held, source));
+  return directory;
 }
 
-void Restorer::finish_directory(const std::string& path) {
+void Restorer::finish_directory(const Unfinished& unfinished) {
+  const std::string& path = unfinished.path;
   const auto source = snapshot_.directory(path);
   const auto target = living_.directory(path);
   if (!source || !target) return trouble(path, !source ? source.error() : target.error());
   const auto from = snapshot_.find(source->get(), ".");
   const auto to = living_.find(target->get(), ".");
   if (!from || !to) return trouble(path, !from ? from.error() : to.error());
+  if (to->status.inode != unfinished.inode) return trouble(path, Error(ESTALE, "it was replaced meanwhile"));
   const auto aspects = differences(*from, *to, options_.content);
   if (aspects && !aspects->any()) return;
   const auto held = living_.hold(*to);

@@ -68,6 +68,11 @@ class Restorer {
     std::string path;
     bool present = true;
   };
+  // One whose attributes and times are to be set.
+  struct Unfinished {
+    std::string path;
+    uint64_t inode = 0;
+  };
   // A file with several names.
   struct Linked {
     uint64_t living = 0;
@@ -77,7 +82,8 @@ class Restorer {
   void restore_directory(const Left& left);
   bool restore_name(const Here& here, const std::string& name);
   Result<bool> restore_subdirectory(const Here& here, const Entry& source);
-  Result<FileDescriptor> make_directory(const std::string& path);
+  Result<FileDescriptor> enter_directory(const std::string& path, const Entry& source);
+  Result<FileDescriptor> make_directory(const std::string& path, const Entry& source);
   Result<bool> restore_entry(const Here& here, const Entry& source, const std::string& target_name);
   Result<bool> restore_link(const Here& here, const Linked& first, const std::string& target_name);
   Result<Status> make_anew(const Here& here, const Entry& source, const std::string& target_name);
@@ -88,7 +94,7 @@ class Restorer {
   Result<> remove_directory(const std::string& path);
   Result<std::vector<std::string>> directories_in(const std::string& top) const;
   Result<bool> is_in_use(const std::string& path) const;
-  void finish_directory(const std::string& path);
+  void finish_directory(const Unfinished& unfinished);
   static bool is_the_same_file(const Status& source, const Status& target);
   bool is_of_another(const Status& source, const Status& target) const;
   void remember(const Status& source, const Status& living, const std::string& path);
@@ -100,8 +106,9 @@ class Restorer {
   const Options options_;
   const std::atomic<bool>& interrupted_;
   const Progress progress_;
+  const bool for_others_;  // the caller may give owners
   std::vector<Left> left_;
-  std::vector<std::string> unfinished_;                 // whose attributes and times are to be set
+  std::vector<Unfinished> unfinished_;
   std::unordered_map<uint64_t, Linked> linked_;         // by the inode in the snapshot
   std::unordered_map<uint64_t, uint64_t> snapshot_of_;  // by the living inode
   Restored restored_;

@@ -345,6 +345,48 @@ class Restore(SnapshotCase):
         self.assertTrue((self.other / self.name / "program").read_bytes() == content)
         self.assertEqual((os.stat(path).st_uid, os.stat(path).st_mode & 0o7777), (0, 0o4755))
 
+    def test_a_directory_that_only_has_the_name_of_the_old_one_gets_none_of_its_rights(self):
+        home = self.folder / "home"
+        for name in ("moved", "empty", "wider"):
+            (home / name).mkdir(parents=True)
+            (home / name / "file").write_bytes(b"old")
+            os.chown(home / name, USER, USER)
+        os.chown(home / "wider", 0, 0)
+        os.chown(home, USER, USER)
+        self.take("before")
+        for name in ("moved", "empty", "wider"):
+            os.rename(home / name, home / f"{name}-away")
+        private = {}
+        for name in ("moved", "wider"):
+            (home / name).mkdir(mode=0o700)
+            (home / name / "secret").write_bytes(b"root's")
+            private[name] = (home / name).stat()
+        (home / "empty").mkdir(mode=0o777)
+        strange = (home / "empty").stat()
+        done = self.restore("before", code=1)
+        self.assertEqual(sorted(one["path"] for one in done["problems"]), ["home/moved", "home/wider"])
+        self.assertIn("another directory has this name", done["problems"][0]["error"])
+        for name, status in private.items():
+            now = (home / name).stat()
+            self.assertEqual((now.st_uid, now.st_gid, now.st_mode), (status.st_uid, status.st_gid, status.st_mode))
+            self.assertEqual(os.listdir(home / name), ["secret"])
+        self.assertNotEqual((home / "empty").stat().st_ino, strange.st_ino)
+        self.assertEqual((home / "empty").stat().st_uid, USER)
+        self.assertEqual(os.listdir(home / "empty"), ["file"])
+
+    def test_a_run_goes_on_with_what_an_interrupted_one_has_made(self):
+        (self.folder / "top" / "below").mkdir(parents=True)
+        (self.folder / "top" / "file").write_bytes(b"x" * 1000)
+        os.chown(self.folder / "top", USER, USER)
+        os.chmod(self.folder / "top", 0o750)
+        self.take("before")
+        shutil.rmtree(self.folder / "top")
+        (self.folder / "top").mkdir(mode=0o700)  # killed right behind the mkdir
+        self.assertEqual(self.restore("before")["problems"], [])
+        (self.folder / "top" / "file").unlink()  # killed behind the directory
+        self.assertEqual(self.restore("before")["problems"], [])
+        self.assertEqual(tree(self.folder), tree(self.of("before")))
+
     def test_what_is_in_the_way_goes_only_with_an_option(self):
         self.make("name", 1000)
         self.take("before")
