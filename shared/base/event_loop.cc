@@ -108,7 +108,7 @@ SteadyTime EventLoop::run_turn(Milliseconds longest, SteadyTime now) {
     const auto handler = found->second;
     (*handler)(events[i].events);
   }
-  run_due();
+  run_due(begun);
   run_timers();
   run_own_turn();
   while (!turn_end_.empty()) {
@@ -119,12 +119,13 @@ SteadyTime EventLoop::run_turn(Milliseconds longest, SteadyTime now) {
   return ended;
 }
 
-void EventLoop::run_due() {
+void EventLoop::run_due(SteadyTime begun) {
   std::ranges::move(std::exchange(next_turn_, {}), std::back_inserter(due_));
   std::vector<Task> posted;
   std::swap(posted, *posted_.lock());
   std::ranges::move(posted, std::back_inserter(due_));
-  const SteadyTime end = clock_.now() + kSlice;
+  const SteadyTime now = clock_.now();
+  const SteadyTime end = now + std::clamp<SteadyTime::duration>(now - begun, kShortSlice, kSlice);
   while (!due_.empty()) {
     const Task task = std::move(due_.front());
     due_.pop_front();

@@ -26,9 +26,11 @@ class EventLoop {
   using FdHandler = std::function<void(uint32_t epoll_events)>;
   using TimerId = uint64_t;
 
-  // A turn spends so long on what was posted, and so long on timers: what is left of them has the next one, behind the
-  // descriptors. So the thousand answers of one sync do not keep everybody else waiting.
+  // A turn spends so long on timers at most, and on what was posted as long as on descriptors, within these limits:
+  // what is left of them has the next one, behind the descriptors. So the thousand answers of one sync, or a flood of
+  // calls that take their turns, do not keep everybody else waiting.
   static constexpr Milliseconds kSlice{4};
+  static constexpr std::chrono::microseconds kShortSlice{100};
 
   explicit EventLoop(const Clock& clock);
   ~EventLoop();
@@ -88,7 +90,7 @@ class EventLoop {
 
  private:
   SteadyTime run_turn(Milliseconds longest, SteadyTime now);
-  void run_due();
+  void run_due(SteadyTime begun);
   void run_timers();
   void run_own_turn();
   int wait_milliseconds(Milliseconds longest, SteadyTime now) const;

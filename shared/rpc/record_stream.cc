@@ -56,8 +56,10 @@ void RecordStream::handle_events(uint32_t events) {
   if (events & EPOLLOUT) flush();
   if (!is_open()) return;
   if (!paused_ && !waits_for_turn_) return reader_.mid_long_record() ? read_at_own_turn() : read_some(0);
-  // Nothing is being read, but a dead peer must be noticed: epoll reports these unasked, again and again.
-  if (events & (EPOLLHUP | EPOLLERR)) fail_with(Error(ECONNRESET, "the peer closed the connection"));
+  // Nothing is being read, but a dead peer must be noticed: epoll reports these unasked, again and again. A read that
+  // waits for its turn notices it behind what came before.
+  if (paused_ && events & (EPOLLHUP | EPOLLERR))
+    fail_with(Error(ECONNRESET, "the peer closed the connection"));
 }
 
 // --- input
@@ -72,7 +74,7 @@ void RecordStream::read_at_own_turn() {
     const auto self = weak.lock();
     if (!self) return;
     self->waits_for_turn_ = false;
-    if (!self->paused_) self->read_some(kReadBytesPerTurn);
+    if (!self->paused_) self->read_some(kLongRecordBytesPerTurn);
     self->update_interest();
   });
 }
@@ -82,7 +84,8 @@ void RecordStream::read_some(size_t long_share) {
   // Records that wait for their turn come first: they would only become more.
   for (size_t total = 0; is_open() && !paused_ && !reader_.has_record() && total < kReadBytesPerTurn;) {
     MutableByteSpan space = reader_.space();
-    space = space.first(std::min(space.size(), read_bytes_max_));
+    const size_t share = reader_.mid_long_record() && long_share > total ? long_share - total : SIZE_MAX;
+    space = space.first(std::min({space.size(), read_bytes_max_, share}));
     const ssize_t got = recv(socket_.get(), space.data(), space.size(), 0);
     if (got <= 0) {
       // filled() either way: it takes back the room that space() has made in a record.

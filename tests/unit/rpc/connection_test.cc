@@ -337,7 +337,7 @@ TEST_F(ConnectionTest, LongRecordsOfManyTakeTheirTurnsWithOthers) {
   });
   send_all(Bytes(kMore));
   EXPECT_EQ(call({}).number, 0);
-  EXPECT_GE(left, kPeers * kMore - 4 * kReadBytesPerTurn)
+  EXPECT_GE(left, kPeers * kMore - 4 * kLongRecordBytesPerTurn)
       << "of all long records, a few turns' share was read first";
   EXPECT_TRUE(run_until([&] { return unread() == 0; })) << "and the rest behind it";
   for (const ConnectionPointer& victim : victims) victim->close();
