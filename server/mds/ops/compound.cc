@@ -117,8 +117,10 @@ bool may_miss(Operation operation) {
     case Operation::kGetXattr:
     case Operation::kIoAdvise:
     case Operation::kLayoutCommit:
+    case Operation::kLayoutError:
     case Operation::kLayoutGet:
     case Operation::kLayoutReturn:
+    case Operation::kLayoutStatistics:
     case Operation::kLink:
     case Operation::kListXattrs:
     case Operation::kLock:

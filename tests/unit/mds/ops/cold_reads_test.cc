@@ -103,6 +103,8 @@ struct ColdWorld {
     call({file, nfs4::ReadArguments{.stateid = opened.result.stateid, .offset = 0, .count = 100}});
     call({file, nfs4::CommitArguments{}});
     call({file, nfs4::LayoutGetArguments{}});
+    call({file, nfs4::LayoutErrorArguments{}});
+    call({file, nfs4::LayoutStatisticsArguments{}});
     call({file, close});
   }
   void exchange(NamedFile first, NamedFile second) {
