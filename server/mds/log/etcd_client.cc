@@ -59,6 +59,13 @@ std::string text_of(const Json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+// Why it refuses: etcd 3.4 and 3.5 say it as "error", 3.6 as "message".
+std::string said_of(const Json& answer) {
+  if (!answer.is_object()) return {};
+  const std::string said = text_of(answer, "error");
+  return said.empty() ? text_of(answer, "message") : said;
+}
+
 Result<std::vector<KeyRow>> rows_of(const Json& answer) {
   std::vector<KeyRow> rows;
   for (const Json& item : member(answer, "kvs")) {
@@ -137,7 +144,7 @@ Result<EtcdClient::Body> EtcdClient::call(const std::string& path, const std::st
   } else {
     Body body{Json::parse(answer->body, nullptr, /*allow_exceptions=*/false)};
     if (answer->status == 200 && body.json.is_object()) return body;
-    const std::string said = body.json.is_object() ? text_of(body.json, "error") : std::string();
+    const std::string said = said_of(body.json);
     problem = "HTTP status " + std::to_string(answer->status) + (said.empty() ? "" : ": " + said);
     number = number_of_refusal(answer->status, said);
   }

@@ -12,6 +12,7 @@ namespace pnfsrdma::mds {
 namespace {
 
 constexpr Milliseconds kStoreTurn{10};
+constexpr Milliseconds kRoomTurn{500};  // between tries of a copy
 
 // A store that has become one of a newer program's is not for this one to serve.
 Result<> check_format_of(const Batch& batch) {
@@ -99,8 +100,19 @@ Result<> Follower::commit(Batch batch, const StorePosition& position) {
   return {};
 }
 
-// One that is there is of an earlier try, which may have ended anywhere.
+// Until there is room for it: a standby that ended instead would come to the same place again.
 Result<> Follower::make_checkpoint(SnapshotNumber number) {
+  for (;;) {
+    const Result<> made = try_checkpoint(number);
+    no_room_for_copy_ = !made && made.error().number() == ENOSPC;
+    if (!no_room_for_copy_) return made;
+    if (stopping_()) return fail(ECANCELED, "stopping");
+    loop_.run_once(kRoomTurn);
+  }
+}
+
+// One that is there is of an earlier try, which may have ended anywhere.
+Result<> Follower::try_checkpoint(SnapshotNumber number) {
   std::optional<Result<>> outcome;
   store_.checkpoint(number, [&](Result<> done) { outcome = std::move(done); });
   while (!outcome) loop_.run_once(kStoreTurn);

@@ -19,7 +19,7 @@ namespace pnfsrdma::mds {
 // a crash anywhere begins again behind what the store has. A value is taken only if it names the one before it.
 class Follower {
  public:
-  // `stopping`: ends waiting for the store. Asked whenever that takes nothing.
+  // `stopping`: ends waiting for the store. Asked whenever that takes nothing, or has no room for a copy.
   Follower(EventLoop& loop, KeyValueStore& store, LogKeys keys, StorePosition position,
            std::function<bool()> stopping);
 
@@ -34,6 +34,8 @@ class Follower {
   const StorePosition& position() const { return position_; }
   // That next() is not there and never will be.
   Error missing() const;
+  // The store has no room for what comes next, or for more than removals.
+  bool lacks_room() const { return no_room_for_copy_ || store_.room().stopped; }
   // Parts of a record are of no use without the last one.
   void drop_parts() { reader_ = {}; }
 
@@ -41,6 +43,7 @@ class Follower {
   Result<> apply(std::vector<LogRecord> records, const LogPoint& end);
   Result<> commit(Batch batch, const StorePosition& position);
   Result<> make_checkpoint(SnapshotNumber number);
+  Result<> try_checkpoint(SnapshotNumber number);
   Result<> drop_checkpoint(SnapshotNumber number);
 
   EventLoop& loop_;
@@ -50,6 +53,7 @@ class Follower {
   StorePosition position_;
   LogPoint last_;
   ValueReader reader_;
+  bool no_room_for_copy_ = false;
 };
 
 // The log does not have this value as a store has it.

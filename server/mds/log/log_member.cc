@@ -70,7 +70,7 @@ Result<bool> LogMember::lead(KeyValueStore& store, const std::function<bool()>& 
   if (stopping()) return false;
   // With the lead it does not wait for room: another server may have some.
   Follower follower(loop_, store, keys_, position_, [&] {
-    const bool full = waits_for_room(store);
+    const bool full = waits_for_room(follower);
     return stopping() || (lead_ != 0 && full);
   });
   log_info("mds", "standby name={} log={} position={}", options_.name, position_.identity,
@@ -102,7 +102,7 @@ Result<bool> LogMember::follow_until_taken(Follower& follower, KeyValueStore& st
     TRY(say_position(store, follower.position().applied.position));
     more = came.value_or(0) > 0;
     const bool may_take = came && !more && watch_.may_take(options_.clock.now());
-    if (lead_ == 0 && may_take && !waits_for_room(store)) try_take(follower.last());
+    if (lead_ == 0 && may_take && !waits_for_room(follower)) try_take(follower.last());
   }
   return true;
 }
@@ -302,8 +302,8 @@ Result<bool> LogMember::follow_to_end(Follower& follower, const std::function<bo
 }
 
 // Told once until there is some.
-bool LogMember::waits_for_room(const KeyValueStore& store) {
-  const bool waits = store.room().stopped;
+bool LogMember::waits_for_room(const Follower& follower) {
+  const bool waits = follower.lacks_room();
   if (waits && !full_) {
     log_warning("mds",
                 "standby-waits what=\"the metadata disk is full: this server neither follows nor leads\"");

@@ -75,7 +75,7 @@ class LogMember {
   void try_take(const LogPoint& last);
   void taken(KeyRevision lead, SteadyTime sent);
   void give_back();
-  bool waits_for_room(const KeyValueStore& store);
+  bool waits_for_room(const Follower& follower);
   Result<> say_position(KeyValueStore& store, LogPosition position);
   void tell_status(std::string what);
   void answered(const Result<>& outcome);

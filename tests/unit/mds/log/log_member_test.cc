@@ -18,8 +18,14 @@ class SmallStore final : public MemoryStore {
   using MemoryStore::MemoryStore;
   StoreRoom room() const override { return {.stopped = full}; }
   bool full = false;
+  int copies_refused = 0;  // so many of the next ones
 
  protected:
+  void make_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) override {
+    if (copies_refused <= 0) return MemoryStore::make_checkpoint(number, std::move(done));
+    --copies_refused;
+    done(fail(ENOSPC, "no room for a snapshot"));
+  }
   Result<Sequence> write(const Batch& batch, CommitKind kind) override {
     if (full && !batch.makes_room()) return fail(EAGAIN, "full");
     return MemoryStore::write(batch, kind);
@@ -119,6 +125,9 @@ class Member : public ::testing::Test {
   void write_value(LogPosition position, std::string_view key, std::string_view text) {
     LogRecord record;
     record.batch.put(key, text);
+    write_value(position, record);
+  }
+  void write_value(LogPosition position, const LogRecord& record) {
     ValueBuilder builder;
     EXPECT_TRUE(builder.add(encode_record(record)));
     std::string value = builder.take();
@@ -322,6 +331,47 @@ TEST_F(Member, WithoutRoomTheLeadIsNotTaken) {
   b.disk().full = true;
   EXPECT_FALSE(follow(b, 10).value());
   EXPECT_FALSE(server_.rows().contains(keys_.leader()));
+}
+
+TEST_F(Member, WithoutRoomForASnapshotAStandbyWaits) {
+  Server b(loop_, server_, lead_clock_, "b");
+  ASSERT_FALSE(follow(b, 1).value());
+  write_value(1, {LogRecordKind::kCheckpoint, {}, 4});
+  ghost_leads();
+  b.disk().copies_refused = 2;
+  std::string said;
+  ASSERT_TRUE(b.lead([&] {
+                 if (b.disk().copies_refused == 0 && said.empty()) said = b.status;
+                 return false;
+               }).value());
+  EXPECT_EQ(said, "standby: the metadata disk is full");
+  EXPECT_EQ(b.memory().checkpoints().count(4), 1u);
+}
+
+TEST_F(Member, WithoutRoomForASnapshotTheLeadIsGivenBack) {
+  Server b(loop_, server_, lead_clock_, "b");
+  ASSERT_FALSE(follow(b, 1).value());
+  when_taken("b", [&] {
+    write_value(1, {LogRecordKind::kCheckpoint, {}, 4});
+    b.disk().copies_refused = 2;
+  });
+  bool given_back = false;
+  ASSERT_TRUE(b.lead([&] {
+                 given_back =
+                     given_back || (b.disk().copies_refused == 1 && !server_.rows().contains(keys_.leader()));
+                 return false;
+               }).value());
+  EXPECT_TRUE(given_back);
+  EXPECT_EQ(b.memory().checkpoints().count(4), 1u);
+}
+
+TEST_F(Member, WithoutRoomForASnapshotAnEndIsInOrder) {
+  Server b(loop_, server_, lead_clock_, "b");
+  ASSERT_FALSE(follow(b, 1).value());
+  write_value(1, {LogRecordKind::kCheckpoint, {}, 4});
+  b.disk().copies_refused = 1000;
+  EXPECT_FALSE(follow(b, 5).value());
+  EXPECT_EQ(read_position(b.disk()).value()->applied.position, 0u);
 }
 
 TEST_F(Member, AnEndWhileItFollowsToTheEndIsInOrder) {
