@@ -118,6 +118,7 @@ void build_application(CLI::App& app, Administration& administration) {
   add_event_commands(app, administration);
   add_account_commands(app, administration);
   add_server_commands(app, administration);
+  add_cluster_commands(app, administration);
   add_completion_command(app, administration);
 }
 

@@ -76,6 +76,7 @@ void add_quota_commands(CLI::App& app, Administration& administration);
 void add_snapshot_commands(CLI::App& app, Administration& administration);
 void add_holding_commands(CLI::App& app, Administration& administration);  // layout, client, file
 void add_alert_commands(CLI::App& app, Administration& administration);
+void add_cluster_commands(CLI::App& app, Administration& administration);
 void add_job_commands(CLI::App& app, Administration& administration);
 void add_event_commands(CLI::App& app, Administration& administration);
 void add_account_commands(CLI::App& app, Administration& administration);  // user, token, setup

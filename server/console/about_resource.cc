@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "server/console/inventory_json.h"
 #include "server/console/inventory_names.h"
 #include "server/console/reference_page.h"
 #include "server/console/resources.h"
@@ -64,6 +65,11 @@ Response get_health(Backend& backend, Call&) {
              {"uptime_seconds", numbers->uptime_seconds},
              {"start_count", numbers->start_count},
              {"grace_seconds_left", numbers->grace_seconds_left}});
+}
+
+Response get_cluster(Backend& backend, Call&) {
+  TRY_ASSIGN(const auto numbers, or_problem(backend.numbers.get()));
+  return ok(to_json(numbers->cluster));
 }
 
 }  // namespace pnfsrdma::console

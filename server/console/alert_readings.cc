@@ -58,6 +58,7 @@ std::vector<AlertCondition> AlertReadings::evaluate(const Input& input) {
   disk_rules(input.numbers);
   certificate_rules(input);
   pool_rules(input.numbers);
+  if (input.numbers.cluster) cluster_rules(*input.numbers.cluster);
   for (const Brick& brick : input.numbers.bricks) brick_rules(brick);
   return std::move(found_);
 }
@@ -161,6 +162,22 @@ void AlertReadings::pool_rules(const Numbers& numbers) {
       say(rule, server_, {}, free / capacity);
     }
   }
+}
+
+void AlertReadings::cluster_rules(const Cluster& cluster) {
+  const AlertRule& alone = rule_called("PnfsrdmaNoTakeOver");
+  const double possible = cluster.takeover ? 1 : 0;
+  if (possible < limit_of(alone)) say(alone, server_, {}, possible);
+
+  const AlertRule& lags = rule_called("PnfsrdmaStandbyLags");
+  uint64_t behind = 0;
+  for (const ClusterServer& server : cluster.servers) behind = std::max(behind, server.behind);
+  if (static_cast<double>(behind) > limit_of(lags)) say(lags, server_, {}, static_cast<double>(behind));
+
+  const AlertRule& window = rule_called("PnfsrdmaLogWindowNearlyFull");
+  const double used = static_cast<double>(cluster.window_bytes) /
+                      static_cast<double>(std::max<uint64_t>(cluster.window_bytes_max, 1));
+  if (used > limit_of(window)) say(window, server_, {}, used);
 }
 
 void AlertReadings::brick_rules(const Brick& brick) {

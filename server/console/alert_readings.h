@@ -50,6 +50,7 @@ class AlertReadings {
   void disk_rules(const Numbers& numbers);
   void certificate_rules(const Input& input);
   void pool_rules(const Numbers& numbers);
+  void cluster_rules(const Cluster& cluster);
   void brick_rules(const Brick& brick);
   void say(const AlertRule& rule, const std::string& subject, const std::string& called, double value);
   void say_unknown(std::string_view rule, const std::string& subject);

@@ -91,6 +91,18 @@ constexpr AlertRule kRules[] = {
     {"PnfsrdmaSnapshotOverdue", "pnfsrdma_mds_snapshot_overdue_seconds > 3600", kAtOnce, "warning", "server",
      "A scheduled snapshot of {{ $labels.instance }} has been due for {{ $value | humanizeDuration }}",
      "Nothing is deleted until one is taken. pnfsrdma snapshot schedule shows why the last try failed."},
+    {"PnfsrdmaNoTakeOver", "pnfsrdma_mds_log_takeover_possible < 1", kMinute, "warning", "server",
+     "If the host of {{ $labels.instance }} is lost, no other server takes over",
+     "A standby or a member of etcd is away: pnfsrdma cluster status says which, and what to do."},
+    {"PnfsrdmaStandbyLags", "max by (instance) (pnfsrdma_mds_log_behind) > 10000", kMinute, "warning",
+     "server", "A standby of {{ $labels.instance }} is {{ $value }} values of the log behind",
+     "A take-over would wait for it. Look at the standby's disk and at its network to etcd: pnfsrdma cluster "
+     "status names it."},
+    {"PnfsrdmaLogWindowNearlyFull", "pnfsrdma_mds_log_window_bytes / pnfsrdma_mds_log_window_bytes_max > 0.8",
+     kAtOnce, "warning", "server",
+     "The log of {{ $labels.instance }} has used {{ $value | humanizePercentage }} of its window",
+     "When it is full, a server that does not follow has to begin with a copy of the metadata directory. "
+     "Start it, or remove it for good: pnfsrdma cluster status."},
 };
 
 // The largest whole unit and the next: "6d 23h", "1m 30s", "500ms".

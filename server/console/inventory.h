@@ -457,6 +457,44 @@ struct OperationCounter {
   uint64_t errors = 0;
   LatencyHistogram latency;
 };
+// A metadata server of those that share a log.
+enum class ClusterServerState : uint8_t { kLeads, kFollows, kAway };
+struct ClusterServer {
+  std::string name;
+  ClusterServerState state = ClusterServerState::kAway;
+  uint64_t position = 0;  // so much of the log is on its medium
+  uint64_t behind = 0;    // values of the log
+};
+// A member of the etcd that has the log.
+struct ClusterMember {
+  std::string id;
+  std::string name;     // empty: it has not started yet
+  std::string address;  // for clients; empty: none
+  bool answers = false;
+  bool leads = false;   // among the members: who serves files is another matter
+  std::string version;  // empty: not known
+  uint64_t database_bytes = 0;
+};
+struct ClusterProblem {
+  std::string detail;
+  std::string fix;
+};
+// The metadata servers that share a log in etcd, as one of them sees them.
+struct Cluster {
+  std::string log;     // its identity; empty: it could not be read
+  std::string prefix;  // of its keys
+  std::string leader;  // empty: nobody
+  std::optional<uint64_t> leading_seconds;
+  uint64_t position = 0;  // the log's last value
+  uint64_t trimmed = 0;   // up to here it may be gone
+  uint64_t window_bytes = 0;
+  uint64_t window_bytes_max = 0;
+  bool takeover = false;  // when the host that leads is lost, another one serves by itself
+  std::vector<ClusterServer> servers;
+  std::vector<ClusterMember> members;
+  std::vector<ClusterProblem> problems;
+};
+
 // Counters since the start of the process, and gauges.
 struct Numbers {
   WallTime time;
@@ -505,6 +543,7 @@ struct Numbers {
   LoopTurns turns;
   std::vector<Brick> bricks;
   std::vector<HealthCheck> checks;
+  std::optional<Cluster> cluster;  // nullopt: the metadata are on this host only, or it was not looked yet
 };
 
 // Where the value in force comes from.

@@ -324,4 +324,41 @@ Json to_json(const Job& job) {
           {"cancellable", job.cancellable}};
 }
 
+Json to_json(const std::optional<Cluster>& shared) {
+  const Cluster cluster = shared.value_or(Cluster{});
+  Json servers = Json::array();
+  for (const ClusterServer& server : cluster.servers) {
+    servers.push_back({{"name", server.name},
+                       {"state", to_string(server.state)},
+                       {"position", server.position},
+                       {"behind", server.behind}});
+  }
+  Json members = Json::array();
+  for (const ClusterMember& member : cluster.members) {
+    members.push_back({{"id", member.id},
+                       {"name", member.name},
+                       {"address", member.address},
+                       {"state", member.answers ? "answers" : "silent"},
+                       {"leads", member.leads},
+                       {"version", member.version},
+                       {"database_bytes", member.database_bytes}});
+  }
+  Json problems = Json::array();
+  for (const ClusterProblem& problem : cluster.problems)
+    problems.push_back({{"detail", problem.detail}, {"fix", problem.fix}});
+  return {{"configured", shared.has_value()},
+          {"log", cluster.log},
+          {"prefix", cluster.prefix},
+          {"leader", cluster.leader.empty() ? Json() : Json(cluster.leader)},
+          {"leading_seconds", cluster.leading_seconds ? Json(*cluster.leading_seconds) : Json()},
+          {"position", cluster.position},
+          {"trimmed", cluster.trimmed},
+          {"window_bytes", cluster.window_bytes},
+          {"window_bytes_max", cluster.window_bytes_max},
+          {"takeover_possible", cluster.takeover},
+          {"servers", servers},
+          {"members", members},
+          {"problems", problems}};
+}
+
 }  // namespace pnfsrdma::console

@@ -35,5 +35,7 @@ Json to_json(const QuotaLimits& limits);
 Json to_json(const QuotaSettings& settings);
 Json to_json(const File& file);
 Json to_json(const Job& job);
+// nullopt: this server shares no log.
+Json to_json(const std::optional<Cluster>& cluster);
 
 }  // namespace pnfsrdma::console

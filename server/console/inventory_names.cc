@@ -239,6 +239,18 @@ const char* to_string(HealthStatus value) {
   return "";
 }
 
+const char* to_string(ClusterServerState value) {
+  switch (value) {
+    case ClusterServerState::kLeads:
+      return "leads";
+    case ClusterServerState::kFollows:
+      return "follows";
+    case ClusterServerState::kAway:
+      return "away";
+  }
+  return "";
+}
+
 const char* to_string(JobKind value) {
   switch (value) {
     case JobKind::kFormat:

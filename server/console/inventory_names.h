@@ -28,6 +28,7 @@ const char* to_string(QuotaState value);
 const char* to_string(QuotaStanding value);
 const char* to_string(HealthStatus value);
 const char* to_string(JobKind value);
+const char* to_string(ClusterServerState value);
 const char* to_string(JobState value);
 const char* to_string(SettingSource value);
 

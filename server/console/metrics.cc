@@ -179,6 +179,30 @@ void add_metadata_reads(Exposition& out, const MetadataReads& reads) {
       .value(reads.fetches, {});
 }
 
+// Nothing where the metadata are on one host only.
+void add_cluster(Exposition& out, const Cluster& cluster) {
+  out.gauge("pnfsrdma_mds_log_position", "The last value of the metadata's log in etcd.")
+      .value(number(cluster.position));
+  out.gauge("pnfsrdma_mds_log_trimmed_position", "Up to here the log is trimmed.")
+      .value(number(cluster.trimmed));
+  out.gauge("pnfsrdma_mds_log_window_bytes", "Of the log's values that are not trimmed.")
+      .value(number(cluster.window_bytes));
+  out.gauge("pnfsrdma_mds_log_window_bytes_max", "Above it the log waits for no server that does not follow.")
+      .value(number(cluster.window_bytes_max));
+  out.gauge("pnfsrdma_mds_log_behind", "Values of the log that a server does not have on its medium yet.");
+  for (const ClusterServer& server : cluster.servers)
+    out.value(number(server.behind), {{"server", server.name}});
+  out.gauge("pnfsrdma_mds_log_server_up", "1 when that server leads or follows.");
+  for (const ClusterServer& server : cluster.servers)
+    out.value(server.state == ClusterServerState::kAway ? 0 : 1, {{"server", server.name}});
+  out.gauge("pnfsrdma_mds_log_etcd_member_up", "1 when that member of etcd answers.");
+  for (const ClusterMember& member : cluster.members)
+    out.value(member.answers ? 1 : 0, {{"member", member.id}});
+  out.gauge("pnfsrdma_mds_log_takeover_possible",
+            "1 when another server serves by itself if the host that leads is lost.")
+      .value(cluster.takeover ? 1 : 0);
+}
+
 // Both kinds of daemon have one.
 void add_loops(Exposition& out, const Numbers& numbers) {
   out.histogram("pnfsrdma_mds_loop_turn_seconds",
@@ -267,6 +291,7 @@ std::string metrics_text(const Numbers& numbers, const ConsoleCounters& console,
   add_state(out, numbers);
   add_metadata_reads(out, numbers.metadata_reads);
   add_loops(out, numbers);
+  if (numbers.cluster) add_cluster(out, *numbers.cluster);
   add_bricks(out, numbers);
   out.counter("pnfsrdma_console_requests_total", "Requests to the console.").value(number(console.requests));
   out.counter("pnfsrdma_console_refused_requests_total", "Requests answered with an error.")

@@ -17,6 +17,7 @@ Response get_problem(Backend& backend, Call& call);
 Response get_version(Backend& backend, Call& call);
 Response get_live(Backend& backend, Call& call);
 Response get_health(Backend& backend, Call& call);
+Response get_cluster(Backend& backend, Call& call);
 // session_resource.cc
 Response get_setup(Backend& backend, Call& call);
 Response post_setup(Backend& backend, Call& call);

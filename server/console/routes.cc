@@ -85,6 +85,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/history", "getHistory", Role::kViewer, get_history, Answers::kShared},
     {"GET", "/top", "getTop", Role::kViewer, get_top, Answers::kShared},
     {"GET", "/capacity", "getCapacity", Role::kViewer, get_capacity, Answers::kShared},
+    {"GET", "/cluster", "getCluster", Role::kViewer, get_cluster, Answers::kShared},
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "server/console/console.h"
 #include "server/mds/admin/administrator.h"
+#include "server/mds/admin/cluster_watch.h"
 #include "server/mds/admin/config.h"
 #include "server/mds/admin/console_records.h"
 #include "server/mds/admin/layout_module.h"
@@ -53,6 +54,7 @@ struct CommandLine {
   bool check = false;
   bool accept_loss = false;
   bool leave_log = false;
+  bool cluster_status = false;
 };
 
 // Blocked before any thread starts, so that all threads inherit it: signals come to the loop as events.
@@ -167,6 +169,11 @@ void start_console(console::Console& console) {
               started.error().to_string());
 }
 
+std::function<std::optional<console::Cluster>()> cluster_of(ClusterWatch* watch) {
+  if (watch == nullptr) return nullptr;
+  return [watch] { return watch->last(); };
+}
+
 // The architecture of the MDS, from the ground up: metadata, client state, layouts over bricks, the NFS
 // program, and the console for its administrator.
 Result<> serve(const Config& config, const std::string& config_path) {
@@ -185,6 +192,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   BootClock lead_clock;
   Compounds* serving = nullptr;
   std::unique_ptr<LogMember> log;
+  std::unique_ptr<ClusterWatch> cluster;
   const auto end = [&](Error why) {
     // Whoever waits is answered by the server that goes on with the log, if there is one: what he asked for may be in
     // it.
@@ -225,6 +233,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
     });
     // What was promised is in the log, whichever host boots: clients keep their state.
     host_boot = "log-" + log->identity();
+    cluster = std::make_unique<ClusterWatch>(etcd_options(config), LogKeys{config.metadata_log.prefix});
   }
   TRY_ASSIGN(const BootRecord boot, open_boot(*store, random, host_boot, limits.lease));
   TRY_ASSIGN(const auto names, Namespace::open(*store, clock, boot.boot_count));
@@ -327,7 +336,8 @@ Result<> serve(const Config& config, const std::string& config_path) {
                                .config = config,
                                .limits = limits,
                                .user_groups = user_groups,
-                               .start_count = boot.boot_count});
+                               .start_count = boot.boot_count,
+                               .cluster = cluster_of(cluster.get())});
   watch_signals(loop, signals, counters, [&] {
     user_groups.forget();
     reload(config_path, administrator);
@@ -377,6 +387,7 @@ int run(const CommandLine& line) {
   if (line.check) return run_check(*config);
   if (line.accept_loss) return run_accept_loss(*config);
   if (line.leave_log) return run_leave_log(*config);
+  if (line.cluster_status) return run_cluster_status(*config);
   log_to_journal("pnfsrdma-mdsd");
   const auto served = serve(*config, line.config);
   if (served) return 0;
@@ -399,6 +410,8 @@ int main(int count, char** arguments) {
   app.add_flag("--accept-metadata-loss", line.accept_loss,
                "copy a damaged metadata store, keep what can be read, and exit");
   app.add_flag("--leave-log", line.leave_log, "take the metadata store out of its log in etcd, and exit");
+  app.add_flag("--cluster-status", line.cluster_status,
+               "print who shares the log in etcd, as JSON, and exit");
   CLI11_PARSE(app, count, arguments);
   pnfsrdma::set_heap_for_short_turns();
   return pnfsrdma::mds::run(line);

@@ -11,7 +11,8 @@
 #include <csignal>
 #include <utility>
 
-#include "server/mds/log/etcd_client.h"
+#include "server/console/inventory_json.h"
+#include "server/mds/admin/cluster_watch.h"
 #include "server/mds/meta/rocksdb_store.h"
 #include "shared/base/log.h"
 
@@ -27,12 +28,17 @@ Result<std::string> name_of_host() {
 
 }  // namespace
 
+EtcdOptions etcd_options(const Config& config) {
+  const MetadataLogConfig& log = config.metadata_log;
+  return {
+      .endpoints = log.endpoints, .authority = log.ca_file, .certificate = log.certificate, .key = log.key};
+}
+
 Result<std::unique_ptr<LogMember>> metadata_log_member(EventLoop& loop, Random& random, const Clock& clock,
                                                        const Config& config,
                                                        std::function<void(const std::string&)> status) {
   const MetadataLogConfig& log = config.metadata_log;
-  const EtcdOptions options{
-      .endpoints = log.endpoints, .authority = log.ca_file, .certificate = log.certificate, .key = log.key};
+  const EtcdOptions options = etcd_options(config);
   TRY(check_files_of(options));
   std::string name = log.name;
   if (name.empty()) {
@@ -87,6 +93,20 @@ int run_leave_log(const Config& config) {
     return 2;
   }
   fmt::print("the metadata store {} belongs to no log\n", path);
+  return 0;
+}
+
+int run_cluster_status(const Config& config) {
+  std::optional<console::Cluster> cluster;
+  if (!config.metadata_log.endpoints.empty()) {
+    const EtcdOptions options = etcd_options(config);
+    if (const auto sound = check_files_of(options); !sound) {
+      fmt::print(stderr, "pnfsrdma-mdsd: {}\n", sound.error().to_string());
+      return 2;
+    }
+    cluster = survey_once(options, {config.metadata_log.prefix});
+  }
+  fmt::print("{}\n", console::to_json(cluster).dump());
   return 0;
 }
 

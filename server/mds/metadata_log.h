@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "server/mds/admin/config.h"
+#include "server/mds/log/etcd_client.h"
 #include "server/mds/log/log_member.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/owned.h"
@@ -19,6 +20,9 @@ Result<std::unique_ptr<LogMember>> metadata_log_member(EventLoop& loop, Random& 
                                                        const Config& config,
                                                        std::function<void(const std::string&)> status);
 
+// How the configuration reaches etcd.
+EtcdOptions etcd_options(const Config& config);
+
 // LogMember::lead() until a signal ends the daemon, or `failed` says so. False: it did.
 Result<bool> follow_until_leading(EventLoop& loop, LogMember& member, KeyValueStore& store,
                                   const FileDescriptor& signals, const std::function<bool()>& failed);
@@ -29,5 +33,9 @@ Result<> check_without_log(KeyValueStore& store);
 // `pnfsrdma-mdsd --leave-log`: with the daemon not running, the metadata store belongs to no log from now on. 0; 2: it
 // cannot be opened.
 int run_leave_log(const Config& config);
+
+// `pnfsrdma-mdsd --cluster-status`: prints what the REST API says of the cluster, as JSON; on any of its hosts, whether
+// the daemon runs or not. 0; 2: a file that the configuration names is wrong.
+int run_cluster_status(const Config& config);
 
 }  // namespace pnfsrdma::mds

@@ -5,7 +5,6 @@
 usage: takeover_test.py BIN_DIRECTORY
 """
 import fcntl
-import json
 import os
 import signal
 import socket
@@ -16,71 +15,13 @@ import time
 import unittest
 
 from cluster import START_SECONDS, Cluster, Mount, OpenFile, require_mounts, wait_until
-from cut_proxy import CutProxy
 from etcd import Etcd, require_etcd
+from pair import Pair
 from ports import free_port
 
 BIN = sys.argv.pop(1)
 FENCED = 3
 TAKEOVER_SECONDS = 30  # 5.25 s, and what sanitizers and a busy machine add
-
-
-class Pair(Cluster):
-    """The MDSs "mds" and "mds2", and the address that clients know, which is moved as a floating address is."""
-
-    def __init__(self, bin_directory, etcd, **options):
-        # "mds" reaches etcd by these, so that it can be cut off from there and from nothing else.
-        self.ways = [CutProxy(int(endpoint.rsplit(":", 1)[1]), one_way_seconds=0) for endpoint in etcd.endpoints]
-        super().__init__(bin_directory, pool_size="512M", insecure=True, **options,
-                         metadata_log={"endpoints": [f"http://127.0.0.1:{way.port}" for way in self.ways], "name": "mds"})
-        config = json.loads((self.home / "mds.json").read_text())
-        self.ports = {"mds": self.nfs_port, "mds2": free_port()}
-        (self.home / "mds2").mkdir()
-        self.write_config("mds2", config | {
-            "listen": [f"127.0.0.1:{self.ports['mds2']}", f"127.0.0.2:{self.nfs_port}"], "rdma_listen": [],
-            "data_directory": str(self.home / "mds2"),
-            "metadata_log": {"endpoints": etcd.endpoints, "name": "mds2"},
-            "console": {"socket": str(self.home / "console2.sock"), "listen": []}})
-        self.address = CutProxy(self.ports["mds"])
-
-    def launch(self, name, **environment):
-        with open(self.home / f"{name}.log", "a") as log:
-            self.processes[name] = subprocess.Popen(
-                [self.program("mdsd"), "--config", str(self.home / f"{name}.json")], stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL, env=os.environ | environment)
-
-    def wait_for(self, name, event, count=1, seconds=START_SECONDS):
-        def logged():
-            if self.processes[name].poll() is not None:
-                raise RuntimeError(f"{name} ended with {self.processes[name].returncode}:\n{self.log(name)[-3000:]}")
-            return self.log(name).count(f"mds: {event} ") >= count
-        wait_until(logged, seconds, f"{name} logs {event}")
-
-    def start_all(self):
-        self.format()
-        for brick in self.bricks:
-            self.start_brick(brick)
-        self.launch("mds")
-        self.wait_for("mds", "ready")
-        self.launch("mds2")
-        self.wait_for("mds2", "standby")
-        return self
-
-    def mount(self, options="", name=None):
-        return super().mount(options, name, port=self.address.port, proto="tcp")
-
-    def move_address(self, name):
-        self.address.target_port = self.ports[name]
-        self.address.cut()
-
-    def close(self):
-        try:
-            super().close()
-        finally:
-            self.address.close()
-            self.end("mds2")
-            for way in self.ways:
-                way.close()
 
 
 class MountOfBoth(Mount):

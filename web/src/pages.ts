@@ -14,6 +14,7 @@ export const PAGES: Page[] = [
   { path: "", title: "Overview", component: lazy(async () => (await import("./pages/overview/overview")).Overview) },
   { path: "alerts", title: "Alerts", component: lazy(async () => (await import("./pages/alerts/alerts")).Alerts) },
   { path: "devices", title: "Devices", component: lazy(async () => (await import("./pages/devices/devices")).Devices) },
+  { path: "cluster", title: "Cluster", component: lazy(async () => (await import("./pages/cluster/cluster")).Cluster) },
   { path: "exports", title: "Exports", component: lazy(async () => (await import("./pages/exports/exports")).Exports) },
   { path: "quotas", title: "Quotas", component: lazy(async () => (await import("./pages/quotas/quotas")).Quotas) },
   { path: "snapshots", title: "Snapshots", component: lazy(async () => (await import("./pages/snapshots/snapshots")).Snapshots) },

@@ -9,6 +9,7 @@
 #include "server/mds/admin/activity_view.h"
 #include "server/mds/admin/brick_administration.h"
 #include "server/mds/admin/client_names.h"
+#include "server/mds/admin/cluster_survey.h"
 #include "server/mds/admin/file_view.h"
 #include "server/mds/admin/id_walk.h"
 #include "server/mds/admin/layout_walk.h"
@@ -89,6 +90,7 @@ console::Numbers Administrator::numbers() {
   snapshots_.add_check(numbers);
   scheduler_.add_to(numbers);
   add_broken_paths(parts_.layouts.paths(), parts_.clients, parts_.clock.now(), numbers);
+  if (parts_.cluster) add_cluster(parts_.cluster(), numbers);
   return numbers;
 }
 

@@ -39,6 +39,8 @@ class Administrator final : public console::Administration {
     ServerLimits& limits;
     UserGroups& user_groups;
     uint64_t start_count = 0;
+    // What shares the metadata's log. Null: nobody does.
+    std::function<std::optional<console::Cluster>()> cluster;
   };
   explicit Administrator(const Parts& parts);
   Administrator(const Administrator&) = delete;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/log/etcd_client.h"
 
+#include <fmt/format.h>
 #include <httplib.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -64,6 +65,13 @@ std::string said_of(const Json& answer) {
   if (!answer.is_object()) return {};
   const std::string said = text_of(answer, "error");
   return said.empty() ? text_of(answer, "message") : said;
+}
+
+// As etcdctl shows it.
+std::string id_text(const std::string& decimal) {
+  uint64_t number = 0;
+  std::from_chars(decimal.data(), decimal.data() + decimal.size(), number);
+  return fmt::format("{:016x}", number);
 }
 
 Result<std::vector<KeyRow>> rows_of(const Json& answer) {
@@ -208,6 +216,27 @@ Result<> EtcdClient::forget(KeyRevision before) {
   if (!compaction && compaction.error().what().find("has been compacted") == std::string::npos)
     return std::unexpected(compaction.error());
   return {};
+}
+
+Result<std::vector<EtcdMember>> EtcdClient::members() {
+  TRY_ASSIGN(const Body answer, call("/v3/cluster/member/list", "{}"));
+  std::vector<EtcdMember> members;
+  for (const Json& item : member(answer.json, "members")) {
+    EtcdMember one{.id = id_text(text_of(item, "ID")), .name = text_of(item, "name"), .addresses = {}};
+    for (const Json& address : member(item, "clientURLs"))
+      if (address.is_string()) one.addresses.push_back(address.get<std::string>());
+    members.push_back(std::move(one));
+  }
+  if (members.empty()) return fail(EPROTO, "etcd's list of members is not what is expected");
+  return members;
+}
+
+Result<EtcdState> EtcdClient::state() {
+  TRY_ASSIGN(const Body answer, call("/v3/maintenance/status", "{}"));
+  const std::string leader = text_of(answer.json, "leader");
+  return EtcdState{.version = text_of(answer.json, "version"),
+                   .database_bytes = static_cast<uint64_t>(number_of(answer.json, "dbSize")),
+                   .leads = !leader.empty() && leader == text_of(member(answer.json, "header"), "member_id")};
 }
 
 }  // namespace pnfsrdma::mds

@@ -20,6 +20,19 @@ struct EtcdOptions {
   Milliseconds patience{1500};  // with one endpoint, for one answer
 };
 
+// Of the cluster that answers.
+struct EtcdMember {
+  std::string id;  // 16 hexadecimal digits
+  std::string name;
+  std::vector<std::string> addresses;  // for clients
+};
+// Of the member that answers.
+struct EtcdState {
+  std::string version;
+  uint64_t database_bytes = 0;
+  bool leads = false;  // the other members
+};
+
 // That the PEM files are there and belong together: EINVAL, with the key of the configuration that is wrong.
 Result<> check_files_of(const EtcdOptions& options);
 
@@ -34,6 +47,9 @@ class EtcdClient final : public KeyServer {
   Result<std::vector<KeyRow>> range(std::string_view from, std::string_view end, size_t limit) override;
   Result<KeyRevision> erase(std::string_view from, std::string_view end) override;
   Result<> forget(KeyRevision before) override;
+  // Errors: EIO and what a network gives; EPROTO: no answer of etcd's.
+  Result<std::vector<EtcdMember>> members();
+  Result<EtcdState> state();
 
  private:
   struct Connection;

@@ -77,6 +77,24 @@ TEST_F(Readings, ACertificateWarnsAMonthAheadAndIsCriticalInItsLastWeek) {
   EXPECT_EQ(unknown(), (Names{"PnfsrdmaCertificateExpires", "PnfsrdmaCertificateExpiresSoon"}));
 }
 
+TEST_F(Readings, AClusterIsWatchedWhereThereIsOne) {
+  numbers.cluster = Cluster{.window_bytes_max = 1000, .takeover = true};
+  EXPECT_EQ(holding(), Names{});
+  numbers.cluster->takeover = false;
+  EXPECT_EQ(holding(), Names{"PnfsrdmaNoTakeOver"});
+  numbers.cluster->takeover = true;
+  numbers.cluster->servers = {{.name = "a", .behind = 10'000}, {.name = "b", .behind = 0}};
+  EXPECT_EQ(holding(), Names{});
+  numbers.cluster->servers[1].behind = 10'001;
+  EXPECT_EQ(holding(), Names{"PnfsrdmaStandbyLags"});
+  EXPECT_THAT(evaluate().back().summary, ::testing::HasSubstr("10001 values"));
+  numbers.cluster->servers.clear();
+  numbers.cluster->window_bytes = 800;
+  EXPECT_EQ(holding(), Names{});
+  numbers.cluster->window_bytes = 801;
+  EXPECT_EQ(holding(), Names{"PnfsrdmaLogWindowNearlyFull"});
+}
+
 TEST_F(Readings, CapacityIsWatchedPerBrickAndInAll) {
   numbers.bricks.front().free_blocks = 20;
   EXPECT_EQ(holding(), Names{});

@@ -232,6 +232,7 @@ inline std::vector<Case> cases() {
       {"getHistory", "GET", "/history?id=1", {}, 422, ""},
       {"getTop", "GET", "/top", {}, 200, ""},
       {"getCapacity", "GET", "/capacity", {}, 200, ""},
+      {"getCluster", "GET", "/cluster", {}, 200, ""},
   };
 }
 

@@ -125,6 +125,22 @@ TEST(Metrics, TheTurnsOfBothLoopsAreAHistogram) {
   EXPECT_NE(text.find("pnfsrdma_brick_loop_turn_seconds_count{brick=\"b\"} 9"), std::string::npos);
 }
 
+TEST(Metrics, AClusterIsCountedWhereThereIsOne) {
+  Numbers numbers = numbers_at(10, 3, 4);
+  EXPECT_EQ(metrics_text(numbers, {}, "0.1.0").find("pnfsrdma_mds_log_"), std::string::npos);
+  numbers.cluster = Cluster{.position = 9, .takeover = true};
+  numbers.cluster->servers = {{.name = "a", .state = ClusterServerState::kLeads},
+                              {.name = "b", .state = ClusterServerState::kAway, .behind = 5}};
+  numbers.cluster->members = {{.id = "1", .answers = true}, {.id = "2"}};
+  const std::string text = metrics_text(numbers, {}, "0.1.0");
+  for (const char* line :
+       {"pnfsrdma_mds_log_position 9", "pnfsrdma_mds_log_behind{server=\"b\"} 5",
+        "pnfsrdma_mds_log_server_up{server=\"a\"} 1", "pnfsrdma_mds_log_server_up{server=\"b\"} 0",
+        "pnfsrdma_mds_log_etcd_member_up{member=\"1\"} 1", "pnfsrdma_mds_log_etcd_member_up{member=\"2\"} 0",
+        "pnfsrdma_mds_log_takeover_possible 1"})
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+}
+
 TEST(Metrics, NeedTheRoleOfAViewer) {
   testing::ApiWorld world;
   EXPECT_EQ(world.send("GET", "/metrics").status, 200);

@@ -54,8 +54,9 @@ MAY_INCLUDE = {
                           "server/mds/space"],
     "server/mds/ops": ["shared/*", "server/mds/meta", "server/mds/state", "server/mds/grants", "server/mds/bricks",
                        "server/mds/space", "server/mds/layout"],
-    "server/mds/admin": ["shared/*", "server/console", "server/mds/meta", "server/mds/state", "server/mds/grants",
-                         "server/mds/bricks", "server/mds/space", "server/mds/layout", "server/mds/ops"],
+    "server/mds/admin": ["shared/*", "server/console", "server/mds/meta", "server/mds/log", "server/mds/state",
+                         "server/mds/grants", "server/mds/bricks", "server/mds/space", "server/mds/layout",
+                         "server/mds/ops"],
     "fuse-client": ["shared/*"],
     "cli": ["shared/*", "cli/*"],
     # Its two kinds of connection do not know each other; only what chooses one of them knows both.

@@ -25,7 +25,7 @@ namespace {
 class FakeEtcd {
  public:
   FakeEtcd() {
-    server_.Post("/v3/kv/.*", [this](const httplib::Request& request, httplib::Response& response) {
+    server_.Post("/v3/.*", [this](const httplib::Request& request, httplib::Response& response) {
       auto now = now_.lock();
       now->asked = request.path;
       response.status = now->status;
@@ -95,6 +95,41 @@ TEST(Etcd, ErasesAndForgets) {
   EXPECT_EQ(etcd.asked(), "/v3/kv/compaction");
   etcd.answer(400, R"({"error": "etcdserver: mvcc: required revision has been compacted"})");
   EXPECT_TRUE(client.forget(41));
+}
+
+TEST(Etcd, SaysWhoItsMembersAre) {
+  FakeEtcd etcd;
+  EtcdClient client(etcd.options());
+  etcd.answer(
+      200,
+      R"({"members": [{"ID": "10276657743932975437", "name": "a", "clientURLs": ["http://x:1", "http://y:1"]},
+                                   {"ID": "1"}]})");
+  const auto members = client.members().value();
+  EXPECT_EQ(etcd.asked(), "/v3/cluster/member/list");
+  ASSERT_EQ(members.size(), 2u);
+  EXPECT_EQ(members[0].id, "8e9e05c52164694d");
+  EXPECT_EQ(members[0].name, "a");
+  EXPECT_EQ(members[0].addresses, (std::vector<std::string>{"http://x:1", "http://y:1"}));
+  EXPECT_EQ(members[1].id, "0000000000000001");
+  EXPECT_TRUE(members[1].name.empty() && members[1].addresses.empty());
+  etcd.answer(200, "{}");
+  EXPECT_EQ(client.members().error().number(), EPROTO);
+}
+
+TEST(Etcd, SaysHowAMemberIs) {
+  FakeEtcd etcd;
+  EtcdClient client(etcd.options());
+  etcd.answer(200,
+              R"({"header": {"member_id": "7"}, "version": "3.4.23", "dbSize": "20480", "leader": "7"})");
+  const auto leads = client.state().value();
+  EXPECT_EQ(etcd.asked(), "/v3/maintenance/status");
+  EXPECT_EQ(leads.version, "3.4.23");
+  EXPECT_EQ(leads.database_bytes, 20480u);
+  EXPECT_TRUE(leads.leads);
+  etcd.answer(200, R"({"header": {"member_id": "7"}, "leader": "8"})");
+  EXPECT_FALSE(client.state().value().leads);
+  etcd.answer(200, R"({"header": {}})");  // there is none
+  EXPECT_FALSE(client.state().value().leads);
 }
 
 class EtcdFiles : public ::testing::Test {
