@@ -98,7 +98,7 @@ SteadyTime EventLoop::run_turn(Milliseconds longest, SteadyTime now) {
   }
   const SteadyTime begun = clock_.now();
   for (Task& task : std::exchange(next_turn_, {})) task();
-  run_due();
+  run_due(begun);
   run_timers();
   while (!turn_end_.empty()) {
     for (Task& task : std::exchange(turn_end_, {})) task();
@@ -108,7 +108,7 @@ SteadyTime EventLoop::run_turn(Milliseconds longest, SteadyTime now) {
   return ended;
 }
 
-void EventLoop::run_due() {
+void EventLoop::run_due(SteadyTime) {
   for (Task& task : std::exchange(posts_of(this).tasks, {})) task();
 }
 
