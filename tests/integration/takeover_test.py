@@ -5,6 +5,7 @@
 usage: takeover_test.py BIN_DIRECTORY
 """
 import fcntl
+import json
 import os
 import signal
 import socket
