@@ -122,7 +122,7 @@ nfs4::CreateSessionResponse handle(CompoundContext& context, const nfs4::CreateS
   if (!client) return Status::kStaleClientId;
   TRY_ASSIGN(const auto replayed, replay(services.clients, *client, arguments.sequence_id));
   if (replayed) return *replayed;
-  if (client->principal != principal_of(context)) return Status::kClidInuse;
+  if (!principal_of(context).may_act_for(client->principal)) return Status::kClidInuse;
   TRY_ASSIGN(SessionPlan plan, plan_session(context, arguments));
   if (client->sessions.size() >= services.limits.sessions_per_client_max) return Status::kDelay;
 

@@ -38,7 +38,7 @@ Outcome<std::shared_ptr<Client>> update(const std::shared_ptr<Client>& confirmed
                                         const Principal& principal) {
   if (!confirmed) return std::unexpected(Status::kNoEnt);
   if (confirmed->verifier != arguments.owner.verifier) return std::unexpected(Status::kNotSame);
-  if (confirmed->principal != principal) return std::unexpected(Status::kPerm);
+  if (!principal.may_act_for(confirmed->principal)) return std::unexpected(Status::kPerm);
   return confirmed;
 }
 
@@ -51,7 +51,7 @@ Outcome<std::shared_ptr<Client>> establish(CompoundContext& context, std::shared
                                            const nfs4::ExchangeIdArguments& arguments,
                                            const Principal& principal) {
   ClientTable& clients = context.services.clients;
-  if (confirmed && confirmed->principal != principal) {
+  if (confirmed && !principal.may_act_for(confirmed->principal)) {
     // Case 3, a collision: another principal may take over what holds no state any more.
     if (has_state(context.services, *confirmed)) return std::unexpected(Status::kClidInuse);
     context.services.leases.retire(std::exchange(confirmed, nullptr), [] {});

@@ -17,11 +17,17 @@ namespace pnfsrdma::mds {
 using ClientId = uint64_t;
 class Session;
 
-// Who made the client record: with AUTH_SYS the flavor and the uid (RFC 8881, 2.4.3).
+// Who made the client record: with AUTH_SYS the flavor and the uid (RFC 8881, 2.4.3). Any user of a host may claim any
+// uid, but not from a port below 1024.
 struct Principal {
   uint32_t flavor = 0;
   uint32_t uid = 0;
-  bool operator==(const Principal&) const = default;
+  bool reserved_port = false;  // or by RDMA
+
+  // Whether the record of `owner` is his to confirm and to replace.
+  bool may_act_for(const Principal& owner) const {
+    return flavor == owner.flavor && uid == owner.uid && (reserved_port || !owner.reserved_port);
+  }
 };
 
 // A state this client lost without asking. TEST_STATEID shows it with its status, FREE_STATEID ends it.

@@ -104,12 +104,17 @@ Result<> each_record(Records& records, RecordKind kind, Take take) {
   return read;
 }
 
+// In a record's flavor, which is 0 or 1: it came from a reserved port. Clear in those of before.
+constexpr uint32_t kReservedPort = uint32_t{1} << 31;
+
 Client client_of(const ClientRecord& record) {
   Client client;
   client.id = record.id;
   client.owner = record.owner;
   client.verifier = record.verifier;
-  client.principal = {record.flavor, record.uid};
+  client.principal = {.flavor = record.flavor & ~kReservedPort,
+                      .uid = record.uid,
+                      .reserved_port = (record.flavor & kReservedPort) != 0};
   client.confirmed = true;
   client.reclaim_complete = record.reclaim_complete;
   client.create_sequence = record.create_sequence;
@@ -146,13 +151,14 @@ LockState lock_of(const LockRecord& record) {
 }  // namespace
 
 Outcome<> StateStore::put(const Client& client) {
-  const ClientRecord record{.id = client.id,
-                            .owner = client.owner,
-                            .verifier = client.verifier,
-                            .flavor = client.principal.flavor,
-                            .uid = client.principal.uid,
-                            .reclaim_complete = client.reclaim_complete,
-                            .create_sequence = client.create_sequence};
+  const ClientRecord record{
+      .id = client.id,
+      .owner = client.owner,
+      .verifier = client.verifier,
+      .flavor = client.principal.flavor | (client.principal.reserved_port ? kReservedPort : 0),
+      .uid = client.principal.uid,
+      .reclaim_complete = client.reclaim_complete,
+      .create_sequence = client.create_sequence};
   const Bytes value = xdr::encode_to_bytes(record);
   return outcome(records_.put(RecordKind::kClient, client_key(client.id), as_text(value)));
 }

@@ -101,6 +101,41 @@ TEST_F(Secure, TheStateOfASessionIsKeptFromEveryPort) {
   EXPECT_EQ(from(kAnybodys, {}), Status::kOk) << "SEQUENCE alone";
 }
 
+// Whoever may bind no reserved port may claim uid 0 all the same, and guess how the kernel's client calls itself.
+TEST_F(Secure, AClientOfAReservedPortIsNotReplacedFromAnyOther) {
+  serve({export_to("/", false)});
+  server->peer = kReserved;
+  TestClient kernel(*server, "Linux NFSv4.2 host");
+  kernel.connect();
+  server->peer = kAnybodys;
+  TestClient somebody(*server, "Linux NFSv4.2 host", 2);
+  EXPECT_EQ(somebody.exchange_id().status, Status::kClidInuse);
+  EXPECT_EQ(TestClient(*server, "Linux NFSv4.2 host").exchange_id(nfs4::kExchangeUpdateConfirmed).status,
+            Status::kPerm);
+  server->rdma = true;
+  EXPECT_TRUE(TestClient(*server, "Linux NFSv4.2 host").exchange_id().ok())
+      << "the ports of RDMA say nothing";
+  server->rdma = false;
+  server->peer = kReserved;
+  EXPECT_EQ(kernel.status({kRoot}), Status::kOk);
+  client.reset();
+  server.reset();
+  server = std::make_unique<TestServer>(host, std::vector{export_to("/", false)});
+  server->peer = kAnybodys;
+  EXPECT_EQ(TestClient(*server, "Linux NFSv4.2 host").exchange_id(nfs4::kExchangeUpdateConfirmed).status,
+            Status::kPerm)
+      << "it is on record";
+}
+
+TEST_F(Secure, AClientOfAnybodysPortMayComeFromAReservedOne) {
+  serve({export_to("/", true)});
+  server->peer = kAnybodys;
+  TestClient mount(*server, "mount");
+  mount.connect();
+  server->peer = kReserved;
+  EXPECT_TRUE(TestClient(*server, "mount").exchange_id().ok());
+}
+
 // Whatever way leads from an export into another, the other one decides.
 TEST_F(Secure, NoWayLeadsFromAnInsecureExportIntoASecureOne) {
   serve({export_to("/", true), export_to("/inner", false)});
