@@ -137,12 +137,14 @@ bool may_miss(Operation operation) {
     case Operation::kReadLink:
     case Operation::kReadPlus:
     case Operation::kRemove:
+    case Operation::kRemoveXattr:
     case Operation::kRename:
     case Operation::kSecurityInfo:
     case Operation::kSecurityInfoNoName:
     case Operation::kSeek:
     case Operation::kSequence:
     case Operation::kSetAttributes:
+    case Operation::kSetXattr:
     case Operation::kUnlock:
     case Operation::kVerify:
     case Operation::kWantDelegation:

@@ -103,6 +103,9 @@ struct ColdWorld {
     call({file, nfs4::ReadArguments{.stateid = opened.result.stateid, .offset = 0, .count = 100}});
     call({file, nfs4::CommitArguments{}});
     call({file, nfs4::LayoutGetArguments{}});
+    call({file, nfs4::SetXattrArguments{nfs4::SetXattrOption::kEither, "key", Bytes(10, std::byte{8})}});
+    call({file, nfs4::GetXattrArguments{"key"}});
+    call({file, nfs4::RemoveXattrArguments{"key"}});
     call({file, nfs4::LayoutErrorArguments{}});
     call({file, nfs4::LayoutStatisticsArguments{}});
     call({file, close});
