@@ -16,12 +16,18 @@ namespace {
 constexpr Milliseconds kStall(1000);
 // Opens, locks and delegations of a client that go in one turn of the loop: about a millisecond.
 constexpr size_t kStatesPerSlice = 256;
+// Each range is in its file's index: so many cost as much as a state.
+constexpr size_t kRangesAsAState = 16;
 // Clients that are retired in one turn: each has up to 16 sessions, and every brick is told.
 constexpr size_t kClientsPerSlice = 16;
 // A client that was cut off when an earlier run of the daemon died may repeat its requests so long. Longer
 // than any outage a lease outlives: what it costs is a record a slot.
 constexpr Milliseconds kEarlierSessionsKept = std::chrono::minutes(10);
 constexpr Milliseconds kNextSlice(10);
+
+size_t cost_of(const LockState& lock) {
+  return 1 + lock.ranges.all().size() / kRangesAsAState;
+}
 
 }  // namespace
 
@@ -80,9 +86,11 @@ void LeaseKeeper::retire_within(const std::shared_ptr<Client>& client, Milliseco
 }
 
 void LeaseKeeper::drop(Leaving leaving) {
-  const size_t held = opens_.opens_of_client(leaving.client).size() +
-                      locks_.locks_of_client(leaving.client).size() +
-                      delegations_.table().of_client(leaving.client).size();
+  const LockTable::Set& locks = locks_.locks_of_client(leaving.client);
+  size_t held = opens_.opens_of_client(leaving.client).size() +
+                delegations_.table().of_client(leaving.client).size() + locks.size();
+  if (held <= kStatesPerSlice)
+    for (const LockState* lock : locks) held += cost_of(*lock) - 1;
   if (leaving.recorded && held > kStatesPerSlice) {
     // Unmarked and half erased it would come back at a restart and take for open what is not. All of its
     // records come back then, and expire again: harmless.
@@ -116,9 +124,14 @@ void LeaseKeeper::drop_slice(const Leaving& leaving, std::function<void(bool)> t
   const OpenTable::Set& all_opens = opens_.opens_of_client(leaving.client);
   const DelegationTable::Set& all_delegations = delegations_.table().of_client(leaving.client);
   StateStore::Part part;
-  part.locks = some(all_locks, kStatesPerSlice);
-  part.opens = some(all_opens, kStatesPerSlice - part.locks.size());
-  part.delegations = some(all_delegations, kStatesPerSlice - part.locks.size() - part.opens.size());
+  size_t left = kStatesPerSlice;
+  for (LockState* lock : all_locks) {
+    if (left == 0) break;
+    part.locks.push_back(lock);
+    left -= std::min(left, cost_of(*lock));
+  }
+  part.opens = some(all_opens, left);
+  part.delegations = some(all_delegations, left - part.opens.size());
   const bool last = part.locks.size() == all_locks.size() && part.opens.size() == all_opens.size() &&
                     part.delegations.size() == all_delegations.size();
   // A record that cannot be erased now comes back at a restart and expires again: harmless.

@@ -111,6 +111,42 @@ TEST_F(LeaseTest, AClientWithManyOpensGoesInSlicesAndARestartGoesOn) {
   EXPECT_EQ(server_->clients.size(), 1u) << "the other one";
 }
 
+// Each range is in an index, too: few locks of many ranges are as much work as many locks.
+TEST_F(LeaseTest, LocksOfManyRangesGoInSlices) {
+  constexpr size_t kLocks = 64;
+  constexpr uint64_t kRanges = 2000;
+  const auto left = [&] { return server_->locks.locks_of_client(client_.id).size(); };
+  OpenState open;
+  open.other = make_stateid_other(StateKind::kOpen, SteadyTime(), host_.random);
+  open.client = client_.id;
+  open.inode = 1'000'000;
+  ASSERT_TRUE(server_->state_store.put(open));
+  const StateidOther of_open = open.other;
+  server_->opens.add(std::move(open));
+  for (size_t i = 0; i < kLocks; ++i) {
+    LockState lock;
+    lock.other = make_stateid_other(StateKind::kLock, SteadyTime(), host_.random);
+    lock.client = client_.id;
+    lock.inode = 1'000'000;
+    lock.owner = Bytes(1, static_cast<std::byte>(i));
+    lock.open = of_open;
+    for (uint64_t at = 0; at < kRanges; ++at) lock.ranges.lock({4 * at, 4 * at + 1, false});
+    ASSERT_TRUE(server_->state_store.put(lock));
+    server_->locks.add(std::move(lock));
+  }
+  EventLoop loop(host_.clock);
+  server_->leases.start(loop, Milliseconds(1000));
+  for (int second = 0; second < 32 && left() == kLocks; ++second) {
+    host_.clock.advance(Milliseconds(1000));
+    loop.run_once(Milliseconds(0));
+  }
+  EXPECT_GT(left(), kLocks / 2) << "of one turn";
+  for (int turn = 0; turn < 100 && left() > 0; ++turn) loop.run_once(Milliseconds(0));
+  EXPECT_EQ(left(), 0U);
+  EXPECT_EQ(server_->opens.size(), 0U);
+  server_ = nullptr;
+}
+
 // All hosts of a rack lose their power at once.
 TEST_F(LeaseTest, ManyClientsExpireSoManyATurn) {
   constexpr size_t kClients = 200;
