@@ -237,7 +237,8 @@ Result<> serve(const Config& config, const std::string& config_path) {
   }
   TRY_ASSIGN(const BootRecord boot, open_boot(*store, random, host_boot, limits.lease));
   TRY_ASSIGN(const auto names, Namespace::open(*store, clock, boot.boot_count));
-  TRY_ASSIGN(const auto bricks, BrickList::open(*store, clock));
+  TRY_ASSIGN(const auto bricks,
+             BrickList::open(*store, clock, loop, [&](const Error& error) { end(error); }));
   TRY_ASSIGN(const std::vector<std::string> strange, bricks->configure(config.bricks));
   for (const std::string& address : strange) {
     log_warning("mds",
@@ -365,6 +366,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   rdma_listeners.clear();
   loop.unwatch(signals.get());
   TRY(outcome);
+  bricks->stop_reading();
   store->end_checkpoints();
   TRY(store->sync());
   TRY(close_boot(*store));

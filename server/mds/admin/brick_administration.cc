@@ -70,6 +70,7 @@ bool is_address(const std::string& text) {
 
 // Empty: nothing is on it.
 std::string why_not_removed(const Space& space) {
+  if (!space.known()) return "What files have on it is still being read.";
   if (space.used_blocks() == 0) return {};
   return "Files have data on it, or space reserved: " + std::to_string(space.used_blocks()) + " blocks.";
 }
@@ -363,7 +364,8 @@ void BrickAdministration::remove(const std::string& id, Done<void> done) {
   const auto number = find(id);
   if (!number) return done(std::unexpected(number.error()));
   BrickDevice& brick = *parts_.bricks.find(*number);
-  if (brick.space().used_blocks() > 0) return done(fail(EBUSY, "files or snapshots have data on the brick"));
+  if (const Result<> unused = brick.space().check_unused(); !unused)
+    return done(std::unexpected(unused.error()));
   // What is on its way to the brick finds it closed, or has taken its blocks already.
   parts_.bricks.set_closed(*number, true);
   brick.release(lifetime_.guard([this, number = *number, done = std::move(done)](bool released) {

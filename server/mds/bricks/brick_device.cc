@@ -196,6 +196,7 @@ void BrickDevice::claimed(Result<brick::ClaimResult> result) {
   if (result->status != brick::Status::kOk) return begin_again("it refused the claim");
   identity_ = std::move(*result);
   identified_ = true;
+  space().presume_free(identity_.free_blocks);
   compared_to_ = 0;
   adopting_ = std::exchange(adoptable_, false);
   enter(State::kReconciling, "being reconciled with the metadata");
@@ -263,7 +264,11 @@ void BrickDevice::tell_dead() {
   if (!dead_.empty()) {
     return loop_.post(lifetime_.guard([this] { tell_dead(); }));
   }
-  if (std::exchange(round_to_list_, 0) == round_ && usable()) list_blocks(std::make_shared<Comparison>());
+  if (std::exchange(round_to_list_, 0) != round_ || !usable()) return;
+  // Right behind a start what files have is still being read.
+  list_.when_known([this, current = current()] {
+    if (current() && usable()) list_blocks(std::make_shared<Comparison>());
+  });
 }
 
 // A page of what the brick has beside what files have there, then the next one.

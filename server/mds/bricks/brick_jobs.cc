@@ -83,8 +83,8 @@ class Format final : public Job {
  private:
   void run(BrickDevice& brick) override {
     if (!closed_) {
-      if (brick.space().used_blocks() > 0)
-        return end(fail(EBUSY, "files or snapshots have data on the brick"));
+      if (const Result<> unused = brick.space().check_unused(); !unused)
+        return end(std::unexpected(unused.error()));
       closed_ = true;
       bricks_.set_closed(number_, true);
     }

@@ -48,6 +48,7 @@ class ReplicatedStore final : public KeyValueStore {
   }
   void when_written(std::function<void()> callback) override;
   StoreRoom room() const override { return base_->room(); }
+  std::unique_ptr<KeyValueStore> still() override { return base_->still(); }
 
   void prepare_checkpoint(std::function<void()> done) override { base_->prepare_checkpoint(std::move(done)); }
   void drop_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) override;

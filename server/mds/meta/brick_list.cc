@@ -5,16 +5,17 @@
 #include <cerrno>
 #include <utility>
 
-#include "server/mds/meta/dead_memory.h"
-#include "server/mds/meta/shared_runs.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
 
 namespace pnfsrdma::mds {
 namespace {
 
-bool is_whole_grains(const LogicalRange& range) {
-  return range.logical % kGrainSize == 0 && range.length % kGrainSize == 0 && range.end() > range.logical;
+// A lookup or two each.
+constexpr size_t kGivenBackPerTurn = 1000;
+
+bool never() {
+  return false;
 }
 
 }  // namespace
@@ -22,6 +23,25 @@ bool is_whole_grains(const LogicalRange& range) {
 Result<std::unique_ptr<BrickList>> BrickList::open(KeyValueStore& store, const Clock& clock) {
   std::unique_ptr<BrickList> list(new BrickList(store, clock));
   TRY(list->read());
+  TRY_ASSIGN(UsedSpace used, read_used_space(store, list->by_zone_, never));
+  list->use(std::move(used));
+  return list;
+}
+
+Result<std::unique_ptr<BrickList>> BrickList::open(KeyValueStore& store, const Clock& clock, EventLoop& loop,
+                                                   std::function<void(const Error&)> failed) {
+  std::unique_ptr<BrickList> list(new BrickList(store, clock));
+  TRY(list->read());
+  list->loop_ = &loop;
+  const SteadyTime begun = loop.now();
+  list->reader_ = std::make_unique<UsedSpaceReader>(
+      loop, store.still(), list->by_zone_,
+      [&list = *list, &loop, begun, failed = std::move(failed)](Result<UsedSpace> used) {
+        if (!used) return failed(used.error().in("reading what is in use of the bricks"));
+        log_info("bricks", "space-known ms={}",
+                 std::chrono::duration_cast<Milliseconds>(loop.now() - begun).count());
+        list.use(std::move(*used));
+      });
   return list;
 }
 
@@ -29,58 +49,41 @@ Result<> BrickList::read() {
   TRY_ASSIGN(const std::vector<BrickRecord> records, records_.all());
   for (const BrickRecord& record : records) {
     enter(record);
-    TRY_ASSIGN(members_.at(record.number).verifier, records_.verifier(record.number));
+    Member& member = members_.at(record.number);
+    TRY_ASSIGN(member.verifier, records_.verifier(record.number));
+    TRY(member.space->begin());
   }
   TRY_ASSIGN(verifier_changes_, records_.verifier_changes());
-  TRY(read_extents());
-  for (auto& [number, member] : members_) TRY(member.space->begin());
   return {};
 }
 
-// Before anything is served, so it must be quick: with a million extents 0.2 s, four fifths of it the scan.
-Result<> BrickList::read_extents() {
-  std::vector<LogicalRange> ranges;
-  TRY(Extents(store_).scan([&](InodeId, const Extent& extent) {
-    ranges.push_back({extent.logical, extent.length});
-    return true;
-  }));
-  TRY_ASSIGN(const std::vector<DeadRun> dead, DeadMemory(store_).page(0));
-  for (const DeadRun& run : dead) ranges.push_back(run.memory);
-  std::ranges::sort(ranges);
-  TRY(name_once(ranges));
-  for (auto from = ranges.begin(); from != ranges.end();) {
-    const BrickNumber brick = brick_of(from->logical);
-    auto to = from;
-    for (; to != ranges.end() && brick_of(to->logical) == brick; ++to) {
-      if (brick == kNoBrick) {
-        return fail(EUCLEAN,
-                    "no brick is known for the extent at logical address " + std::to_string(to->logical));
-      }
-    }
-    members_.at(brick).space->use({from, to});
-    from = to;
+void BrickList::use(UsedSpace used) {
+  for (auto& [number, member] : members_) {
+    if (!member.space->known()) member.space->used(std::move(used[number]));
   }
-  return {};
+  give_back();
 }
 
-// Sorted ranges without what an earlier one has. EUCLEAN where several have it and it is not on record as shared.
-Result<> BrickList::name_once(std::vector<LogicalRange>& ranges) {
-  SharedRuns shared(store_);
-  uint64_t end = 0;
-  for (LogicalRange& range : ranges) {
-    const auto place = [&] { return " at logical address " + std::to_string(range.logical); };
-    if (!is_whole_grains(range)) return fail(EUCLEAN, "an extent is not whole grains" + place());
-    const uint64_t known = std::clamp(end, range.logical, range.end());
-    const LogicalRange again{range.logical, known - range.logical};
-    if (again.length > 0) {
-      TRY_ASSIGN(const std::vector<LogicalRange> parts, shared.within(again));
-      if (parts != std::vector{again}) return fail(EUCLEAN, "two extents have the same place" + place());
-    }
-    end = std::max(end, range.end());
-    range = {known, range.end() - known};
+// Until all is known: each turn some of what was given back meanwhile.
+void BrickList::give_back() {
+  const bool all = std::ranges::all_of(members_, [](const auto& member) {
+    Space& space = *member.second.space;
+    return space.known() || space.give_back(kGivenBackPerTurn);
+  });
+  if (!all) {
+    return loop_->at_next_turn(lifetime_.guard([this] {
+      const EventLoop::Step step(*loop_, "space-given-back");
+      give_back();
+    }));
   }
-  std::erase_if(ranges, [](const LogicalRange& range) { return range.length == 0; });
-  return {};
+  for (const auto& done : std::exchange(waiting_, {})) done();
+}
+
+void BrickList::when_known(std::function<void()> done) {
+  const bool known =
+      std::ranges::all_of(members_, [](const auto& member) { return member.second.space->known(); });
+  if (known) return done();
+  waiting_.push_back(std::move(done));
 }
 
 void BrickList::enter(const BrickRecord& record) {
@@ -160,7 +163,9 @@ Result<BrickNumber> BrickList::add(const std::string& address, bool configured) 
   TRY(records_.add(batch, record));
   TRY(store_.commit(batch, CommitKind::kNamespace));
   enter(record);
-  TRY(members_.at(record.number).space->begin());
+  Space& space = *members_.at(record.number).space;
+  TRY(space.begin());
+  space.give_back(0);  // nothing can be on it
   return record.number;
 }
 
@@ -190,7 +195,7 @@ Result<std::optional<Sequence>> BrickList::heard_verifier(BrickNumber number, co
 
 Result<Sequence> BrickList::remove(BrickNumber number) {
   const Member& member = members_.at(number);
-  if (member.space->used_blocks() > 0) return fail(EBUSY, "files or snapshots have data on the brick");
+  TRY(member.space->check_unused());
   Batch batch;
   BrickRecords::erase(batch, number);
   TRY_ASSIGN(const Sequence sequence, store_.commit(batch, CommitKind::kNamespace));

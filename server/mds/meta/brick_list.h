@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,7 +11,10 @@
 
 #include "server/mds/meta/brick_records.h"
 #include "server/mds/meta/space.h"
+#include "server/mds/meta/used_space_reader.h"
 #include "shared/base/clock.h"
+#include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 #include "shared/base/result.h"
 
 namespace pnfsrdma::mds {
@@ -19,8 +23,12 @@ namespace pnfsrdma::mds {
 // where it is until the brick is removed. Control loop only.
 class BrickList {
  public:
-  // Scans all extents; writes nothing. EUCLEAN with an explanation when two overlap or one is on no brick.
+  // Reads all extents, and writes nothing. Errors as of read_used_space().
   static Result<std::unique_ptr<BrickList>> open(KeyValueStore& store, const Clock& clock);
+  // The same beside the loop, which serves meanwhile: space is not known() until all extents are read, as they were at
+  // this call. `failed` once if they cannot be read: end then.
+  static Result<std::unique_ptr<BrickList>> open(KeyValueStore& store, const Clock& clock, EventLoop& loop,
+                                                 std::function<void(const Error&)> failed);
   BrickList(const BrickList&) = delete;
   BrickList& operator=(const BrickList&) = delete;
 
@@ -42,6 +50,11 @@ class BrickList {
   // EBUSY: files have data on it.
   Result<Sequence> remove(BrickNumber number);
 
+  // Calls it once the space of all bricks is known; at once if it is.
+  void when_known(std::function<void()> done);
+  // For a shutdown: before the store is closed.
+  void stop_reading() { reader_.reset(); }
+
   std::vector<BrickNumber> numbers() const;
   const BrickRecord* find(BrickNumber number) const;
   // The brick must exist.
@@ -59,8 +72,8 @@ class BrickList {
 
   BrickList(KeyValueStore& store, const Clock& clock) : store_(store), clock_(clock), records_(store) {}
   Result<> read();
-  Result<> read_extents();
-  Result<> name_once(std::vector<LogicalRange>& ranges);
+  void use(UsedSpace used);
+  void give_back();
   void enter(const BrickRecord& record);
   Result<uint32_t> next_zone(BrickNumber number);
   Result<> check_unique(const BrickRecord& record) const;
@@ -71,6 +84,10 @@ class BrickList {
   std::map<BrickNumber, Member> members_;
   std::vector<BrickNumber> by_zone_;
   uint64_t verifier_changes_ = 0;
+  std::vector<std::function<void()>> waiting_;  // until all space is known
+  EventLoop* loop_ = nullptr;                   // while it is read beside the loop
+  std::unique_ptr<UsedSpaceReader> reader_;
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -151,6 +152,10 @@ class KeyValueStore {
   virtual void when_written(std::function<void()> callback) { callback(); }
 
   virtual StoreRoom room() const { return {}; }
+
+  // The live rows as the engine has them now, for another thread: they do not change. Goes before the store is closed.
+  // A store behind a log has nothing in it that waits for the log.
+  virtual std::unique_ptr<KeyValueStore> still() = 0;
 
   // Writes out in the background what checkpoint() would have to write out while it refuses commits: before
   // whoever takes a snapshot lets others wait for it. A hint: it has no errors.

@@ -45,6 +45,13 @@ const rocksdb::ReadOptions& reads_of(Reach reach) {
   return reach == Reach::kMemory ? memory : medium;
 }
 
+rocksdb::ReadOptions reads_of(Reach reach, const rocksdb::Snapshot* moment) {
+  rocksdb::ReadOptions options = reads_of(reach);
+  options.snapshot = moment;
+  options.fill_cache = moment == nullptr;
+  return options;
+}
+
 // The last key a scan has visited, kept without an allocation: the engine forgets it where it stops.
 class LastKey {
  public:
@@ -96,10 +103,13 @@ Error error_of(const rocksdb::Status& status, const char* call) {
   return {EIO, what};
 }
 
-Result<std::optional<std::string>> read_row(rocksdb::DB& database, std::string_view key, Reach reach) {
+Result<std::optional<std::string>> read_row(rocksdb::DB& database, std::string_view key, Reach reach,
+                                            const rocksdb::Snapshot* moment) {
   std::string value;
   const bool memory = reach == Reach::kMemory;
-  const rocksdb::Status status = database.Get(reads_of(reach), as_slice(key), &value);
+  const rocksdb::Status status = moment == nullptr
+                                     ? database.Get(reads_of(reach), as_slice(key), &value)
+                                     : database.Get(reads_of(reach, moment), as_slice(key), &value);
   if (status.IsNotFound()) return std::nullopt;
   if (memory && (status.IsIncomplete() || (status.ok() && value.empty() && !surely_empty(database, key))))
     return fail(kNotAtHand, "reading metadata");
@@ -108,10 +118,11 @@ Result<std::optional<std::string>> read_row(rocksdb::DB& database, std::string_v
 }
 
 Result<> walk_rows(rocksdb::DB& database, std::string_view prefix, std::string_view from,
-                   const KeyValueStore::Visitor& visitor, Reach reach, std::string& reached) {
+                   const KeyValueStore::Visitor& visitor, Reach reach, std::string& reached,
+                   const rocksdb::Snapshot* moment) {
   const std::string end = behind_prefix(prefix);
   const rocksdb::Slice end_slice(end);
-  rocksdb::ReadOptions options = reads_of(reach);
+  rocksdb::ReadOptions options = reads_of(reach, moment);
   if (!end.empty()) options.iterate_upper_bound = &end_slice;
   const std::unique_ptr<rocksdb::Iterator> at(database.NewIterator(options));
   const std::string_view first = std::max(prefix, from);

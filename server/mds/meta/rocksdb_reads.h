@@ -17,10 +17,12 @@ namespace pnfsrdma::mds {
 
 Error error_of(const rocksdb::Status& status, const char* call);
 
-// As KeyValueStore::read() and walk().
-Result<std::optional<std::string>> read_row(rocksdb::DB& database, std::string_view key, Reach reach);
+// As KeyValueStore::read() and walk(). With a `moment`: as it was then, and nothing is kept in the cache.
+Result<std::optional<std::string>> read_row(rocksdb::DB& database, std::string_view key, Reach reach,
+                                            const rocksdb::Snapshot* moment = nullptr);
 Result<> walk_rows(rocksdb::DB& database, std::string_view prefix, std::string_view from,
-                   const KeyValueStore::Visitor& visitor, Reach reach, std::string& reached);
+                   const KeyValueStore::Visitor& visitor, Reach reach, std::string& reached,
+                   const rocksdb::Snapshot* moment = nullptr);
 
 // For a reader's thread: a part of a scan, and rows in the order of the keys.
 Brought bring_page(rocksdb::DB& database, const Wanted& wanted);

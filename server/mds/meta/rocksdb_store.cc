@@ -25,6 +25,7 @@
 #include "server/mds/meta/metadata_room.h"
 #include "server/mds/meta/read_threads.h"
 #include "server/mds/meta/rocksdb_reads.h"
+#include "server/mds/meta/still_view.h"
 #include "server/mds/meta/sync_mark.h"
 #include "server/mds/meta/sync_waiters.h"
 #include "server/mds/meta/upgrade_copy.h"
@@ -218,6 +219,8 @@ class RocksdbEngine final : public KeyValueStore {
   void when_written(std::function<void()> callback) override {
     write_waiters_.push_back(std::move(callback));
   }
+
+  std::unique_ptr<KeyValueStore> still() override { return std::make_unique<StillView>(*database_); }
 
   StoreRoom room() const override {
     StoreRoom room = room_ ? room_->now() : StoreRoom{};

@@ -31,9 +31,40 @@ Result<> Space::begin() {
     TRY_ASSIGN(const StoredNumber next, read_value<StoredNumber>(*stored, "an address counter"));
     reserved_block_ = std::max(reserved_block_, next.number);
   }
-  reserved_block_ = std::max(reserved_block_, pool_.ours().end());
   next_block_ = reserved_block_;
   return {};
+}
+
+void Space::used(GrainPool pool) {
+  pool.set_capacity(pool_.capacity());
+  pool_ = std::move(pool);
+  reserved_block_ = std::max(reserved_block_, pool_.ours().end());
+  next_block_ = reserved_block_;
+}
+
+bool Space::give_back(size_t most) {
+  for (; most > 0 && !given_back_.empty(); --most) {
+    const LogicalRange range = given_back_.front();
+    given_back_.pop_front();
+    pool_.free(range.logical, range.length, clock_.now() + Milliseconds(brick::kQuarantineMs));
+  }
+  known_ = given_back_.empty();
+  return known_;
+}
+
+Result<> Space::check_unused() const {
+  if (!known_) return fail(EBUSY, "what files have on the brick is still being read");
+  if (used_blocks() > 0) return fail(EBUSY, "files or snapshots have data on the brick");
+  return {};
+}
+
+uint64_t Space::used_blocks() const {
+  return known_ ? pool_.ours().count() : pool_.capacity() - std::min(pool_.capacity(), presumed_free_);
+}
+
+uint64_t Space::unused_bytes() const {
+  if (!known_) return std::min(pool_.capacity(), presumed_free_) * kBlockSize;
+  return free_bytes() + pool_.waiting_grains() * kGrainSize;
 }
 
 Result<> Space::reserve_addresses(uint64_t count) {
@@ -58,6 +89,7 @@ Result<> Space::enter_next_zone() {
 }
 
 Result<Taken> Space::take(const GrainRequest& request) {
+  if (!known_) return fail(EAGAIN, "what is in use is being read");
   pool_.wake(clock_.now());
   TRY(reserve_addresses(pool_.blocks_needed(request)));
   auto taken = pool_.take(request, next_block_);
@@ -82,10 +114,15 @@ void Space::lacks(const brick::Run& fresh) {
 }
 
 std::vector<brick::Run> Space::free(uint64_t logical, uint64_t length) {
+  if (!known_) {
+    given_back_.push_back({logical, length});
+    return {};
+  }
   return pool_.free(logical, length, clock_.now() + Milliseconds(brick::kQuarantineMs));
 }
 
 std::optional<Piece> Space::take_dirty(uint64_t bytes) {
+  if (!known_) return std::nullopt;
   pool_.wake(clock_.now());
   return pool_.take_dirty(bytes / kGrainSize);
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <expected>
 #include <functional>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "server/mds/meta/brick_records.h"
@@ -25,9 +25,10 @@ struct SpaceDifference {
 };
 
 // The part of the logical address space that is one brick's: addresses, each used once, and the GrainPool
-// below them. Nothing of it is stored but a cursor of addresses; the rest is the extents, scanned at open
-// (BrickList does). Crash rule: allocate on the brick, then commit the extents; commit the extents, and when
-// that is synced, free here, then on the brick. Control loop only.
+// below them. Nothing of it is stored but a cursor of addresses; the rest is the extents, read at a start
+// (BrickList does). Until they are read nothing can be taken, and what is given back waits. Crash rule: allocate
+// on the brick, then commit the extents; commit the extents, and when that is synced, free here, then on the
+// brick. Control loop only.
 //
 //   a file grows:  take() -> brick alloc(fresh) -> allocated(fresh) -> zero what is not clean -> commit
 //   extents
@@ -44,17 +45,25 @@ class Space {
     std::function<Result<uint32_t>()> next_zone;
   };
 
-  // Empty: use() every extent of the brick, then begin().
+  // begin(), then used().
   Space(KeyValueStore& store, const Clock& clock, Addresses addresses);
   Space(const Space&) = delete;
   Space& operator=(const Space&) = delete;
 
-  // Extents have these ranges: see GrainPool.
-  void use(std::span<const LogicalRange> extents) { pool_.use(extents); }
-  // All extents are known. EUCLEAN: the counter of addresses cannot be read.
+  // EUCLEAN: the counter of addresses cannot be read.
   Result<> begin();
+  // What the extents had when begin() was called. What was given back since then follows in give_back().
+  void used(GrainPool pool);
+  // The first `most` of what was given back before used(). True: that was all, everything is known. Blocks that become
+  // empty are not told: the brick has them and no extent, as compare() says.
+  bool give_back(size_t most);
+  bool known() const { return known_; }
   // Blocks the brick has, in use or not.
   void set_capacity(uint64_t blocks) { pool_.set_capacity(blocks); }
+  // What the brick says is free, in blocks: for who shows it, until all is known.
+  void presume_free(uint64_t blocks) { presumed_free_ = blocks; }
+  // EBUSY: files or snapshots have something of it, or it is not known yet.
+  Result<> check_unused() const;
 
   // See GrainPool. Fresh blocks have consecutive addresses never used before, by any boot. EAGAIN: there will
   // be that much soon, or the store stalls; EMLINK: only in too many pieces; ENOSPC; EIO of the store.
@@ -77,16 +86,16 @@ class Space {
   std::vector<brick::Run> zeroed(const Piece& piece) { return pool_.zeroed(piece); }
 
   // Of the addresses [from, to): `listed` are all runs that the brick has there, in any order. Only as far as `most`
-  // runs are missing: the rest begins behind the last one.
+  // runs are missing: the rest begins behind the last one. All must be known.
   SpaceDifference compare(const std::vector<brick::Run>& listed, uint64_t from = 0, uint64_t to = UINT64_MAX,
                           size_t most = SIZE_MAX) const;
 
-  uint64_t used_blocks() const { return pool_.ours().count(); }
+  uint64_t used_blocks() const;
   // In blocks of ours, what rests or is being zeroed too.
   uint64_t free_grain_bytes() const { return pool_.unused_in_blocks() * kGrainSize; }
   // What take() could give: now; and in a while.
-  uint64_t free_bytes() const { return pool_.free_grains() * kGrainSize; }
-  uint64_t unused_bytes() const { return free_bytes() + pool_.waiting_grains() * kGrainSize; }
+  uint64_t free_bytes() const { return known_ ? pool_.free_grains() * kGrainSize : 0; }
+  uint64_t unused_bytes() const;
 
  private:
   uint64_t zone_end() const { return (uint64_t{addresses_.zones.back()} + 1) * kBlocksPerZone; }
@@ -99,6 +108,9 @@ class Space {
   uint64_t next_block_;      // number of the next fresh block; the first of a zone is never given out
   uint64_t reserved_block_;  // in the store: no block from this one on has ever been given out
   GrainPool pool_;
+  bool known_ = false;
+  std::deque<LogicalRange> given_back_;  // before it is known what of it is in use
+  uint64_t presumed_free_ = UINT64_MAX;
 };
 
 }  // namespace pnfsrdma::mds

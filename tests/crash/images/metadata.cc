@@ -71,6 +71,7 @@ class RecordingStore final : public mds::KeyValueStore {
     return synced;
   }
   Result<> close() override { return sync(); }
+  std::unique_ptr<mds::KeyValueStore> still() override { return inner_.still(); }
   void fetch(std::vector<mds::Wanted>, Arrived) override { CHECK(false); }
   void prepare_checkpoint(std::function<void()> done) override { inner_.prepare_checkpoint(std::move(done)); }
   void make_checkpoint(mds::SnapshotNumber number, std::function<void(Result<>)> done) override {

@@ -5,12 +5,20 @@
 #include <cerrno>
 
 #include "shared/base/check.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::mds {
 
 MemoryStore::MemoryStore(EventLoop& loop, Syncing syncing) : loop_(loop), syncing_(syncing) {}
 
 MemoryStore::~MemoryStore() = default;
+
+std::unique_ptr<KeyValueStore> MemoryStore::still() {
+  auto copy = std::make_unique<MemoryStore>(loop_);
+  copy->content_ = content_;
+  copy->held_ = views_held_;
+  return copy;
+}
 
 const MemoryStore::Content* MemoryStore::content(SnapshotNumber at) const {
   if (at == 0) return &content_;
@@ -29,6 +37,7 @@ Result<std::optional<std::string>> MemoryStore::read(SnapshotNumber at, std::str
 
 Result<> MemoryStore::walk(SnapshotNumber at, std::string_view prefix, std::string_view from,
                            const Visitor& visitor, Reach reach, std::string& reached) {
+  while (held_ && *held_) yield_thread();
   if (fetch_time_ && reach == Reach::kMemory) {
     reached = std::max(prefix, from);
     return fail(kNotAtHand, "the store is cold");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,6 +36,7 @@ class MemoryStore : public KeyValueStore {
   }
   Result<> sync() override;
   Result<> close() override { return sync(); }
+  std::unique_ptr<KeyValueStore> still() override;
 
   void prepare_checkpoint(std::function<void()> done) override;
   void drop_checkpoint(SnapshotNumber number, std::function<void(Result<>)> done) override;
@@ -59,6 +61,9 @@ class MemoryStore : public KeyValueStore {
   // From now on nothing is in memory: each row that a request reads is fetched for it, which takes so long.
   void go_cold(Milliseconds fetch_time = Milliseconds(0)) { fetch_time_ = fetch_time; }
   void go_warm() { fetch_time_.reset(); }
+  // Who scans a view of still() waits until the views are released.
+  void hold_views() { views_held_ = std::make_shared<std::atomic<bool>>(true); }
+  void release_views() { *views_held_ = false; }
   // Of a scan so many rows are fetched at a time.
   size_t rows_fetched = 3;
 
@@ -94,6 +99,8 @@ class MemoryStore : public KeyValueStore {
   std::optional<Milliseconds> fetch_time_;  // nullopt: all is in memory
   uint64_t last_fetch_ = 0;
   std::map<uint64_t, Arrived> fetches_;  // under way
+  std::shared_ptr<std::atomic<bool>> views_held_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<const std::atomic<bool>> held_;  // of a view: its store's
   bool sync_planned_ = false;
   bool writes_at_turn_end_ = false;
   bool unwritten_ = false;

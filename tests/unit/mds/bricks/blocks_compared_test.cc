@@ -64,6 +64,28 @@ TEST_F(BlocksCompared, WhatIsFreedBehindTheComparisonIsFreedOnTheBrick) {
   EXPECT_FALSE(world.brick.blocks.contains(first));
 }
 
+TEST_F(BlocksCompared, WaitUntilItIsKnownWhatFilesHave) {
+  const InodeId other = world.create("other");
+  ASSERT_EQ(world.write(other, 0, std::string(kBlock, 'x')), Status::kOk);
+  world.crash();
+  world.reads_space_beside = true;
+  world.store.hold_views();
+  world.start();
+  EXPECT_FALSE(world.mds->ready());
+  EXPECT_EQ(world.get(1, file, IoMode::kRead, 0, kBlock).error(), Status::kLayoutTryLater);
+  // Removed meanwhile: the brick gets it back nevertheless.
+  ASSERT_TRUE(world.names->remove(kRootInode, "other"));
+  world.settle();
+  world.store.release_views();
+  while (!world.space().known()) world.loop.run_once(Milliseconds(1));
+  world.settle();
+  EXPECT_TRUE(world.mds->ready());
+  EXPECT_TRUE(world.get(1, file, IoMode::kReadWrite, 0, kBlock));
+  world.pass(Milliseconds(2 * brick::kQuarantineMs));
+  EXPECT_EQ(world.brick.blocks.size(), kBlocks);
+  world.check("known");
+}
+
 TEST_F(BlocksCompared, WhatIsMissingKeepsNobodyAway) {
   const uint64_t lost = block(4);
   world.brick.blocks.erase(lost);

@@ -133,8 +133,9 @@ class LayoutWorld {
   std::string fenced;
   bool wants_end = false;  // who asks by get() appends
   std::string host_boot = "host-boot";
-  std::set<uint64_t> unknown;  // clients that a start does not find on record
-  NamespaceOptions options;    // from the next start on
+  bool reads_space_beside = false;  // a start serves before it knows what is in use
+  std::set<uint64_t> unknown;       // clients that a start does not find on record
+  NamespaceOptions options;         // from the next start on
 
   // One more brick in the configuration, or to be added.
   std::string lend_brick(uint64_t blocks) {
@@ -154,7 +155,9 @@ class LayoutWorld {
     const auto boot = open_boot(store, random, host_boot);
     ASSERT_TRUE(boot) << boot.error().to_string();
     names = *Namespace::open(store, clock, boot->boot_count, options);
-    list = *BrickList::open(store, clock);
+    list = reads_space_beside
+               ? *BrickList::open(store, clock, loop, [](const Error& error) { FAIL() << error.to_string(); })
+               : *BrickList::open(store, clock);
     ASSERT_TRUE(list->configure(addresses()));
     memory = std::make_unique<FakeMemory>(loop, brick);
     for (uint32_t i = 0; i < others.size(); ++i) memory->set_zone(i + 1, others[i]);

@@ -143,6 +143,101 @@ TEST_F(Bricks, OneBrickIsNotInTheListTwice) {
   EXPECT_EQ(list_->update(second).error().number(), EEXIST);
 }
 
+class SpaceReadBeside : public Bricks {
+ protected:
+  void SetUp() override { configure({"a", "b"}); }
+  ~SpaceReadBeside() override { store_.release_views(); }
+  // What is in use is not known until release_views().
+  void reopen_beside() {
+    store_.hold_views();
+    list_ = BrickList::open(store_, clock_, loop_, [this](const Error& error) { failed_ = error; }).value();
+    for (const BrickNumber number : list_->numbers()) list_->space(number).set_capacity(64);
+  }
+  void wait() {
+    store_.release_views();
+    while (!known() && !failed_) loop_.run_once(Milliseconds(10));
+  }
+  bool known() const { return list_->space(1).known() && list_->space(2).known(); }
+  void forget(InodeId inode) {
+    ExtentChange change(store_, inode);
+    ASSERT_TRUE(change.remove(0, UINT64_MAX));
+    Batch batch;
+    change.write_to(batch);
+    ASSERT_TRUE(store_.commit(batch, CommitKind::kNamespace));
+  }
+
+  std::optional<Error> failed_;
+};
+
+TEST_F(SpaceReadBeside, NothingIsTakenOrRemovedBeforeItIsKnown) {
+  const uint64_t first = take_blocks(1, 2).value();
+  record(100, first, brick::kBlockSize);
+  record(101, first + brick::kBlockSize, brick::kBlockSize);
+  reopen_beside();
+  Space& space = list_->space(1);
+  bool told = false;
+  list_->when_known([&] { told = true; });
+  loop_.run_once(Milliseconds(0));
+  EXPECT_EQ(space.take({.hard = 1}).error().number(), EAGAIN);
+  EXPECT_EQ(list_->remove(1).error().number(), EBUSY);
+  space.presume_free(50);
+  EXPECT_EQ(space.used_blocks(), 14u);
+  EXPECT_EQ(space.unused_bytes(), 50 * brick::kBlockSize);
+  EXPECT_FALSE(told);
+  wait();
+  EXPECT_TRUE(told);
+  EXPECT_EQ(space.used_blocks(), 2u);
+  EXPECT_EQ(space.unused_bytes(), 62 * brick::kBlockSize);
+  EXPECT_EQ(list_->remove(1).error().number(), EBUSY);
+  EXPECT_TRUE(list_->remove(2));
+  // Not an address that an extent has.
+  EXPECT_GE(take_blocks(1, 1).value(), first + 2 * brick::kBlockSize);
+}
+
+TEST_F(SpaceReadBeside, WhatIsGivenBackMeanwhileIsFreeThen) {
+  const uint64_t place = take_blocks(1, 3000).value();
+  for (uint64_t i = 0; i < 3000; ++i) record(100 + i, place + i * brick::kBlockSize, brick::kBlockSize);
+  reopen_beside();
+  Space& space = list_->space(1);
+  for (uint64_t i = 0; i < 2500; ++i) {
+    forget(100 + i);
+    EXPECT_TRUE(space.free(place + i * brick::kBlockSize, brick::kBlockSize).empty());
+  }
+  wait();
+  EXPECT_EQ(space.used_blocks(), 500u);
+  // The brick has them, and no extent.
+  const SpaceDifference found = space.compare({{place, 3000}});
+  EXPECT_EQ(found.leaked, (std::vector<brick::Run>{{place, 2500}}));
+  EXPECT_TRUE(found.missing.empty());
+}
+
+TEST_F(SpaceReadBeside, ABrickThatIsAddedMeanwhileIsKnownAtOnce) {
+  reopen_beside();
+  const BrickNumber added = list_->add("c", false).value();
+  EXPECT_TRUE(list_->space(added).known());
+  wait();
+  EXPECT_TRUE(take_blocks(added, 1));
+}
+
+TEST_F(SpaceReadBeside, DamageIsTold) {
+  record(100, 5 * kZoneBytes);
+  reopen_beside();
+  wait();
+  ASSERT_TRUE(failed_);
+  EXPECT_EQ(failed_->number(), EUCLEAN);
+  EXPECT_FALSE(known());
+}
+
+TEST_F(SpaceReadBeside, AShutdownDoesNotWaitForAllOfIt) {
+  record(100, take_blocks(1, 1).value());
+  reopen_beside();
+  store_.release_views();
+  list_->stop_reading();
+  for (int i = 0; i < 3; ++i) loop_.run_once(Milliseconds(0));
+  EXPECT_FALSE(known());
+  EXPECT_FALSE(failed_);
+}
+
 // Several extents may have the same place where the store says so, and only there.
 TEST_F(Bricks, SharedMemoryIsInUseOnce) {
   configure({"a"});

@@ -16,6 +16,7 @@
 #include "server/mds/meta/request_reads.h"
 #include "server/mds/meta/snapshot_keys.h"
 #include "server/mds/meta/values.h"
+#include "shared/base/sync.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {
@@ -107,6 +108,33 @@ TEST_F(Rocksdb, ManyCommitsShareFewSyncs) {
   }
   ASSERT_TRUE(run_until([&] { return store->synced_sequence() >= last; }));
   EXPECT_LT(files_.syncs() - before, 500u);
+}
+
+TEST_F(Rocksdb, AStillViewIsReadByAnotherThreadAndDoesNotChange) {
+  auto store = open().value();
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_TRUE(store->commit(one(fmt::format("row {:04}", i), "old"), CommitKind::kState));
+  auto view = store->still();
+  Batch change = one("row 0500", "new");
+  change.erase("row 0501");
+  change.put("row 1000", "new");
+  ASSERT_TRUE(store->commit(change, CommitKind::kState));
+  size_t rows = 0;
+  size_t old = 0;
+  Thread([&] {
+    EXPECT_EQ(view->get("row 0501").value(), "old");
+    EXPECT_TRUE(view->scan("row", "", [&](std::string_view, std::string_view value) {
+      ++rows;
+      old += value == "old" ? 1 : 0;
+      return true;
+    }));
+  }).join();
+  EXPECT_EQ(rows, 1000u);
+  EXPECT_EQ(old, 1000u);
+  EXPECT_EQ(view->commit(one("a", "1"), CommitKind::kState).error().number(), EROFS);
+  view.reset();
+  EXPECT_EQ(store->get("row 0501").value(), std::nullopt);
+  EXPECT_TRUE(store->close());
 }
 
 TEST_F(Rocksdb, AfterAFailedSyncNothingIsPromisedAnyMore) {
