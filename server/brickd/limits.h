@@ -31,6 +31,9 @@ inline constexpr Milliseconds kKnockApart{10'000};
 inline constexpr Milliseconds kPutOffShortest{10};
 inline constexpr Milliseconds kPutOffLongest{1000};
 
+// The log tells so often of a limit that is met.
+inline constexpr Milliseconds kRefusalToldApart{60'000};
+
 // Ranges longer than this are zeroed, copied and persisted by a worker, not by the control loop.
 inline constexpr uint64_t kInlineBytesMax = 64 << 10;
 

@@ -55,7 +55,7 @@ Status SessionTable::open(uint64_t client, const xdr::FixedOpaque<kTicketSize>& 
   const Session* holder = find_ticket(ticket);
   if (holder != nullptr && holder != session) return Status::kInvalid;
   if (session == nullptr) {
-    if (sessions_.size() >= limits_.sessions) return Status::kLimit;
+    if (sessions_.size() >= limits_.sessions) return refuse("sessions", limits_.sessions);
     session = &sessions_[client];
     session->record = std::make_shared<ReplayRecord>(parts_.random.next_u64());
     log_info("brick", "session-opened client={}", client);
@@ -118,9 +118,16 @@ void SessionTable::unpin_slice() {
   parts_.loop.post(lifetime_.guard([this] { unpin_slice(); }));
 }
 
-bool SessionTable::room_for(const Session& session, size_t grants) const {
-  return session.grants.size() + grants <= limits_.grants_per_session &&
-         grant_count_ + grants <= limits_.registrations;
+// By a limit that all clients share. Who is refused asks again and again: the log says it once a minute.
+Status SessionTable::refuse(std::string_view limit, size_t most) {
+  const SteadyTime now = parts_.loop.now();
+  if (!refusal_told_ || now - *refusal_told_ >= kRefusalToldApart) {
+    refusal_told_ = now;
+    log_warning("brick",
+                "limit-met limit=limits.{} most={} what=\"clients without a grant do I/O through the MDS\"",
+                limit, most);
+  }
+  return Status::kLimit;
 }
 
 uint64_t SessionTable::new_grant_number(const Session& session) {
@@ -152,7 +159,11 @@ ExposeResult SessionTable::expose(const ExposeArguments& arguments) {
   if (session == nullptr) return {Status::kNotFound};
   const auto pieces = parts_.pool.table().resolve(arguments.logical, arguments.length);
   if (!pieces) return {pieces.error()};
-  if (pieces->size() > kGrantsPerCallMax || !room_for(*session, pieces->size())) return {Status::kLimit};
+  if (pieces->size() > kGrantsPerCallMax ||
+      session->grants.size() + pieces->size() > limits_.grants_per_session)
+    return {Status::kLimit};
+  if (grant_count_ + pieces->size() > limits_.registrations)
+    return {refuse("registrations", limits_.registrations)};
 
   Connection* connection = session->connection.get();
   for (const Piece& piece : *pieces) {

@@ -102,7 +102,7 @@ class SessionTable {
 
   Session* find(uint64_t client);
   Session* find_ticket(const xdr::FixedOpaque<kTicketSize>& ticket);
-  bool room_for(const Session& session, size_t grants) const;
+  Status refuse(std::string_view limit, size_t most);
   Milliseconds put_off(Session& session) const;
   void admit(uint64_t client, const std::shared_ptr<PendingConnection>& pending);
   void register_slice(uint64_t client, const std::shared_ptr<PendingConnection>& pending);
@@ -125,6 +125,7 @@ class SessionTable {
   };
   std::vector<LiveConnection> connections_;  // all whose thread has not ended
   size_t grant_count_ = 0;
+  std::optional<SteadyTime> refusal_told_;
   // Grants whose handles are dead, and who is told when their blocks are not pinned any more; in order.
   struct Unpinning {
     Grants grants;

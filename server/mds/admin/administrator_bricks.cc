@@ -60,8 +60,15 @@ std::string remedy_of(const console::Brick& brick) {
          "; until then its files wait, then fail with EIO.";
 }
 
-console::HealthCheck check_of(const console::Brick& brick) {
+console::HealthCheck check_of(const console::Brick& brick, bool met_limit) {
   const std::string name = name_of(brick);
+  if (brick.usable() && met_limit)
+    return {.name = "bricks",
+            .status = console::HealthStatus::kWarning,
+            .detail = "Brick " + name + " had no more sessions or registrations for some client, lately.",
+            .fix =
+                "Raise limits.sessions or limits.registrations in its configuration, whichever its log "
+                "names in limit-met; until then such clients do I/O through this server."};
   if (brick.state == console::BrickState::kReady)
     return {.name = "bricks",
             .status = console::HealthStatus::kOk,
@@ -86,13 +93,15 @@ void Administrator::add_bricks(console::Numbers& numbers) {
   BrickAdministration& administration = parts_.layouts.brick_administration();
   numbers.bricks = administration.bricks();
   for (console::Brick& brick : numbers.bricks) {
+    bool met_limit = false;
     if (const auto number = administration.find(brick.id)) {
+      met_limit = administration.met_limit_lately(*number);
       const brick::StatisticsResult& now = administration.statistics(*number);
       brick.counters.flush_failures = now.flush_failures;
       brick.counters.damaged_blocks = now.damaged_blocks;
       brick.counters.waiting = now.waiting_changes + now.waiting_work;
     }
-    numbers.checks.push_back(check_of(brick));
+    numbers.checks.push_back(check_of(brick, met_limit));
     if (percentile(brick.turns.times, 1) > 0)
       numbers.checks.push_back(check_of_turns("Brick " + name_of(brick), brick.turns));
   }

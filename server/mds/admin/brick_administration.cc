@@ -68,6 +68,8 @@ bool is_address(const std::string& text) {
   return text.starts_with("tcp:") && text.size() > 4;
 }
 
+constexpr Milliseconds kLimitRemembered{600'000};
+
 // Empty: nothing is on it.
 std::string why_not_removed(const Space& space) {
   if (!space.known()) return "What files have on it is still being read.";
@@ -358,6 +360,11 @@ void BrickAdministration::forget(BrickNumber number, std::function<void(Result<>
   }
   if (!never_shown) log_info("bricks", "brick-removed brick={}", number);
   parts_.store.when_synced(*removed, lifetime_.guard([done = std::move(done)] { done({}); }));
+}
+
+bool BrickAdministration::met_limit_lately(BrickNumber number) const {
+  const BrickDevice* const brick = parts_.bricks.find(number);
+  return brick != nullptr && brick->met_limit() && parts_.loop.now() - *brick->met_limit() < kLimitRemembered;
 }
 
 void BrickAdministration::remove(const std::string& id, Done<void> done) {

@@ -57,6 +57,8 @@ class BrickAdministration {
   }
   // What each usable brick says, by its name.
   std::vector<std::pair<std::string, const BrickObservation&>> observations();
+  // In the last ten minutes the brick refused somebody because of a limit that all clients share.
+  bool met_limit_lately(BrickNumber number) const;
   const brick::StatisticsResult& statistics(BrickNumber number) {
     return observer_.latest(number).statistics;
   }

@@ -17,6 +17,10 @@ constexpr size_t kToldPerTurn = 64;
 // What one call has flushed or zeroed: calls for other files have their turn behind it.
 constexpr uint64_t kBytesPerCall = 64 << 20;
 constexpr uint64_t kBytesPerCopy = 8 << 20;
+// What one LAYOUTGET may ask a brick for, about.
+constexpr size_t kNearLimit = 256;
+// The log names a limit that is met so often.
+constexpr Milliseconds kLimitToldApart{60'000};
 // Runs of lost blocks that the log names.
 constexpr size_t kMissingTold = 64;
 
@@ -246,7 +250,10 @@ bool BrickDevice::take_verifier(const BrickVerifier& verifier) {
 
 void BrickDevice::sessions_settled() {
   // No handle is alive but those that layouts still have: whoever waited for a handle's death has it.
-  if (!adopting_) ++resets_;
+  if (!adopting_) {
+    ++resets_;
+    for (auto& [client, session] : sessions_) session.grants = 0;
+  }
   settled_ = true;
   round_to_list_ = round_;
   const bool telling = !dead_.empty();  // those of an earlier round
@@ -352,7 +359,49 @@ void BrickDevice::after_reset(uint64_t resets_before, std::function<void()> done
 void BrickDevice::expose(uint64_t client, uint64_t logical, uint64_t length, bool writable,
                          Done<brick::ExposeResult> done) {
   if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
-  control_.expose({epoch_, client, logical, length, writable}, guard<brick::ExposeResult>(std::move(done)));
+  control_.expose(
+      {epoch_, client, logical, length, writable},
+      guard<brick::ExposeResult>([this, client, done = std::move(done)](Answer<brick::ExposeResult> exposed) {
+        const auto session = sessions_.find(client);
+        if (exposed && session != sessions_.end()) session->second.grants += exposed->grants.size();
+        if (!exposed && exposed.error() == brick::Status::kLimit) refused_by_limit(client);
+        done(std::move(exposed));
+      }));
+}
+
+size_t BrickDevice::grants_of(uint64_t client) const {
+  const auto session = sessions_.find(client);
+  return session == sessions_.end() ? 0 : session->second.grants;
+}
+
+bool BrickDevice::at_own_limit(uint64_t client) const {
+  const size_t most = identity_.grants_max;
+  return most > 0 && grants_of(client) + kNearLimit >= most;
+}
+
+uint64_t BrickDevice::holder_of_most() const {
+  uint64_t holder = 0;
+  size_t most = 0;
+  for (const auto& [client, session] : sessions_) {
+    if (client == kOwnBrickClient || session.grants <= most) continue;
+    holder = client;
+    most = session.grants;
+  }
+  return holder;
+}
+
+// A client at the limit of its own session is everyday: it is asked for less.
+void BrickDevice::refused_by_limit(uint64_t client) {
+  if (at_own_limit(client)) return;
+  met_limit_ = loop_.now();
+  if (limit_told_ && *met_limit_ - *limit_told_ < kLimitToldApart) return;
+  limit_told_ = met_limit_;
+  size_t grants = 0;
+  for (const auto& [other, session] : sessions_) grants += session.grants;
+  log_warning("layouts",
+              "brick-limit brick={} client={} sessions={} grants={} what=\"limits of the brick are used up: "
+              "clients without a layout do I/O through this server\"",
+              number_, client, sessions_.size(), grants);
 }
 
 void BrickDevice::withdraw(uint64_t client, const std::vector<uint64_t>& grants, std::function<void()> done) {
@@ -365,6 +414,8 @@ void BrickDevice::withdraw(uint64_t client, const std::vector<uint64_t>& grants,
     waiting_for_reset_.push_back(std::move(done));
     return;
   }
+  if (const auto session = sessions_.find(client); session != sessions_.end())
+    session->second.grants -= std::min(session->second.grants, grants.size());
   const Join join(std::move(done));
   for (size_t at = 0; at < grants.size(); at += brick::kGrantsPerCallMax) {
     brick::WithdrawArguments arguments{.epoch = epoch_, .client = client};

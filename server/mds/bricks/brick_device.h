@@ -135,6 +135,14 @@ class BrickDevice {
   // --- exposure; the session must be open ---
   void expose(uint64_t client, uint64_t logical, uint64_t length, bool writable,
               Done<brick::ExposeResult> done);
+  // What the brick has of the client, those on their way to be withdrawn not counted.
+  size_t grants_of(uint64_t client) const;
+  // It has nearly as many as the brick lets one client have.
+  bool at_own_limit(uint64_t client) const;
+  // Whoever has most there, kOwnBrickClient not counted; 0: nobody has any.
+  uint64_t holder_of_most() const;
+  // When it last refused somebody because of a limit that all clients share: sessions, registrations.
+  const std::optional<SteadyTime>& met_limit() const { return met_limit_; }
   // `done` when the handles are dead, likewise.
   void withdraw(uint64_t client, const std::vector<uint64_t>& grants, std::function<void()> done);
 
@@ -165,7 +173,9 @@ class BrickDevice {
   struct Session {
     Ticket ticket{};
     bool open = false;
+    size_t grants = 0;  // at the brick
   };
+  void refused_by_limit(uint64_t client);
 
   // Wraps an answer of `control_`: errors, epochs, and answers of an earlier connection.
   template <typename T>
@@ -235,9 +245,11 @@ class BrickDevice {
   bool identified_ = false;
   BrickVerifier verifier_{};
   std::unordered_map<uint64_t, Session> sessions_;
-  bool settled_ = false;    // in this round all sessions of before have been: closed, or kept
-  bool adoptable_ = false;  // until the first claim
-  bool adopting_ = false;   // in this round: some are kept
+  std::optional<SteadyTime> met_limit_;
+  std::optional<SteadyTime> limit_told_;  // in the log
+  bool settled_ = false;                  // in this round all sessions of before have been: closed, or kept
+  bool adoptable_ = false;                // until the first claim
+  bool adopting_ = false;                 // in this round: some are kept
   uint64_t round_to_list_ = 0;
   std::vector<std::function<void()>> waiting_for_reset_;
   std::deque<std::function<void()>> dead_;  // of them, those who have not been told yet

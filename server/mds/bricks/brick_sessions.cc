@@ -44,7 +44,7 @@ Result<std::map<BrickNumber, BrickDevice::Tickets>> BrickDevice::tickets_on_reco
 
 void BrickDevice::keep_sessions(const Tickets& tickets) {
   adoptable_ = true;
-  for (const auto& [client, ticket] : tickets) sessions_[client] = {ticket, false};
+  for (const auto& [client, ticket] : tickets) sessions_[client] = {.ticket = ticket};
 }
 
 void BrickDevice::open_session(uint64_t client, Done<Ticket> done) {
@@ -64,7 +64,10 @@ void BrickDevice::open_session(uint64_t client, Done<Ticket> done) {
   control_.open_session(
       {epoch_, client, ticket},
       guard<brick::StatusResult>([this, client, ticket, done](Answer<brick::StatusResult> opened) {
-        if (!opened) return done(std::unexpected(opened.error()));
+        if (!opened) {
+          if (opened.error() == brick::Status::kLimit) refused_by_limit(client);
+          return done(std::unexpected(opened.error()));
+        }
         const auto session = sessions_.find(client);
         // Expelled while it was being opened: close_session() is behind us in the brick's queue.
         if (session == sessions_.end()) return done(std::unexpected(brick::Status::kTryLater));
@@ -167,9 +170,12 @@ void BrickDevice::adopt(const brick::SessionEntry& session, const std::vector<br
   // Likewise: close_session() is behind us in the brick's queue.
   if (found == sessions_.end()) return adopt_next(adoption);
   found->second.open = true;
+  found->second.grants = grants.size();
   const auto withdraw = [this, client = session.client, adoption,
                          current = current()](std::vector<uint64_t> orphans) {
     if (!current()) return;
+    if (const auto kept = sessions_.find(client); kept != sessions_.end())
+      kept->second.grants -= std::min(kept->second.grants, orphans.size());
     withdraw_orphans(client, std::move(orphans), [this, adoption] { adopt_next(adoption); });
   };
   if (hooks_.adopt) return hooks_.adopt(session, grants, withdraw);

@@ -29,7 +29,7 @@ LayoutTable::File& LayoutTable::file_of(uint64_t inode) {
 }
 
 HeldLayout& LayoutTable::add(uint64_t inode, uint64_t client, const std::array<std::byte, 12>& other) {
-  by_client_[client].files.insert(inode);
+  by_client_[client].insert(inode);
   const auto [at, fresh] = file_of(inode).layouts.try_emplace(client, client, inode, other);
   if (fresh) {
     by_stateid_[other] = &at->second;
@@ -50,15 +50,12 @@ void LayoutTable::erase(uint64_t inode, uint64_t client) {
   drop_if_empty(inode);
   grants_ -= grants;
   const auto holder = by_client_.find(client);
-  holder->second.grants -= grants;
-  holder->second.files.erase(inode);
-  if (holder->second.files.empty()) by_client_.erase(holder);
+  holder->second.erase(inode);
+  if (holder->second.empty()) by_client_.erase(holder);
 }
 
 void LayoutTable::count(const HeldLayout& layout, size_t before) {
-  const size_t growth = layout.grants().size() - before;  // may wrap: it has become less
-  by_client_.at(layout.client()).grants += growth;
-  grants_ += growth;
+  grants_ += layout.grants().size() - before;  // which may wrap: it has become less
 }
 
 void LayoutTable::add_grant(HeldLayout& layout, HeldGrant grant) {
@@ -131,7 +128,7 @@ std::vector<uint64_t> LayoutTable::clients_of_file(uint64_t inode) const {
 std::vector<uint64_t> LayoutTable::files_of_client(uint64_t client, size_t most, uint64_t after) const {
   const auto held = by_client_.find(client);
   if (held == by_client_.end()) return {};
-  const std::set<uint64_t>& files = held->second.files;
+  const std::set<uint64_t>& files = held->second;
   std::vector<uint64_t> found;
   for (auto at = files.upper_bound(after); at != files.end() && found.size() < most; ++at)
     found.push_back(*at);
@@ -140,7 +137,7 @@ std::vector<uint64_t> LayoutTable::files_of_client(uint64_t client, size_t most,
 
 size_t LayoutTable::layouts_of_client(uint64_t client) const {
   const auto found = by_client_.find(client);
-  return found == by_client_.end() ? 0 : found->second.files.size();
+  return found == by_client_.end() ? 0 : found->second.size();
 }
 
 std::vector<uint64_t> LayoutTable::clients() const {
@@ -251,11 +248,6 @@ RangeSet LayoutTable::out_of_reach(uint64_t inode, RangeSet bytes) const {
   if (file == files_.end()) return bytes;
   file->second.written.take_from(bytes);
   return bytes;
-}
-
-size_t LayoutTable::grants_of_client(uint64_t client) const {
-  const auto found = by_client_.find(client);
-  return found == by_client_.end() ? 0 : found->second.grants;
 }
 
 std::vector<uint64_t> LayoutTable::written_files(uint64_t from, size_t most) const {

@@ -98,16 +98,11 @@ class LayoutTable {
   bool in_use(uint64_t inode) const { return files_.contains(inode); }
   // Whether somebody may write anywhere in the file.
   bool writable(uint64_t inode) const { return writable_past(inode, 0); }
-  size_t grants_of_client(uint64_t client) const;
   // Of everybody; without those that are dying.
   size_t layouts() const { return by_stateid_.size(); }
   size_t grants() const { return grants_; }
 
  private:
-  struct Holder {
-    std::set<uint64_t> files;
-    size_t grants = 0;
-  };
   void count(const HeldLayout& layout, size_t before);
   struct File {
     std::map<uint64_t, HeldLayout> layouts;                       // by client
@@ -124,7 +119,7 @@ class LayoutTable {
   void drop_if_empty(uint64_t inode);
 
   std::unordered_map<uint64_t, File> files_;
-  std::unordered_map<uint64_t, Holder> by_client_;
+  std::unordered_map<uint64_t, std::set<uint64_t>> by_client_;  // its files
   std::unordered_map<StateidOther, HeldLayout*, StateidOtherHash> by_stateid_;
   std::map<uint64_t, DyingPointer> dying_;  // by number
   std::set<uint64_t> written_;              // files that somebody may write

@@ -34,6 +34,12 @@ size_t extents_told(const GrantRequest& request) {
   return request.max_bytes / kSegmentBytesMin + 1;
 }
 
+// The brick refused the client a grant: because it has too many of its own, or all together have.
+uint64_t greedy_client(const BrickDevice& brick, uint64_t client) {
+  const uint64_t holder = brick.at_own_limit(client) ? client : brick.holder_of_most();
+  return holder != 0 ? holder : client;
+}
+
 // `extents` without `parts` of them; both in order.
 std::vector<Extent> without(const std::vector<Extent>& extents, const std::vector<Extent>& parts) {
   std::vector<Extent> left;
@@ -64,7 +70,7 @@ struct LayoutGranter::Work {
   ByteRange filled;                     // where memory came for holes
   std::vector<HeldGrant> booked;        // for this answer
   std::vector<ByteRange> booked_holes;  // likewise
-  bool limit = false;                   // the brick or the client's budget is used up
+  std::optional<uint64_t> greedy;       // a limit of the brick is met: who is asked for less
   bool from_writable = false;           // answered with the read-write grants the client holds already
 };
 
@@ -365,11 +371,13 @@ void LayoutGranter::list_gaps(const WorkPointer& work, const ByteRange& range,
 
 void LayoutGranter::expose_next(const WorkPointer& work) {
   const GrantRequest& request = work->request;
-  if (work->gaps.empty() || work->limit) return note_holes(work);
+  if (work->gaps.empty() || work->greedy) return note_holes(work);
   BrickDevice& brick = bricks_.at(work->gaps.front().logical);
   const uint32_t grants_max = brick.identity().grants_max;
-  work->limit = grants_max > 0 && table_.grants_of_client(request.client) + 1 >= grants_max;
-  if (work->limit) return note_holes(work);
+  if (grants_max > 0 && brick.grants_of(request.client) + 1 >= grants_max) {
+    work->greedy = request.client;
+    return note_holes(work);
+  }
   if (layouts_.gone(request.client)) return fail(work, nfs4::Status::kLayoutTryLater);
   brick.open_session(request.client, lifetime_.guard([this, work](BrickDevice::Answer<Ticket> open) {
     if (!open) return fail(work, nfs4::Status::kLayoutTryLater);
@@ -385,7 +393,7 @@ void LayoutGranter::expose(const WorkPointer& work, const Extent& gap) {
               lifetime_.guard([this, work, gap](BrickDevice::Answer<brick::ExposeResult> exposed) {
                 if (exposed && keep(work, gap, *exposed)) return expose_next(work);
                 if (!exposed && exposed.error() == brick::Status::kLimit) {
-                  work->limit = true;
+                  work->greedy = greedy_client(bricks_.at(gap.logical), work->request.client);
                   return note_holes(work);
                 }
                 // Expelled, or the brick is gone: whatever it exposed has died with the session.
@@ -495,7 +503,7 @@ void LayoutGranter::answer_now(const WorkPointer& work) {
   HeldLayout* layout = table_.find(request.inode, request.client);
   // Expelled or revoked while we waited.
   if (layout == nullptr || layouts_.being_revoked(request.client, request.inode)) {
-    if (work->limit) layouts_.ask_for_less(request.client);
+    if (work->greedy) layouts_.ask_for_less(*work->greedy);
     return fail(work, nfs4::Status::kLayoutTryLater);
   }
   const IoMode mode = work->from_writable ? IoMode::kReadWrite : request.mode;
@@ -505,7 +513,7 @@ void LayoutGranter::answer_now(const WorkPointer& work) {
       request.max_bytes - std::min(request.max_bytes, request.wants_end ? kEndBytes : 0));
   const bool enough = told.end >= work->needed.end;
   if (!enough || told.layouts.empty()) {
-    if (work->limit) layouts_.ask_for_less(request.client);
+    if (work->greedy) layouts_.ask_for_less(*work->greedy);
     return fail(work, told.out_of_bytes ? nfs4::Status::kTooSmall : nfs4::Status::kLayoutTryLater);
   }
   nfs4::LayoutGetResult result{.return_on_close = false};

@@ -400,5 +400,20 @@ TEST(SeveralBricks, AReleasedOneIsClaimedAboveTheEpochsOfItsFormerServer) {
   EXPECT_GT(world.others[0].epoch, 1000u);
 }
 
+// Each brick has a limit of its own.
+TEST_F(TwoBricks, GrantsOfOneDoNotCountAtTheOther) {
+  const InodeId first = file_on(1);
+  const InodeId second = file_on(2);
+  const InodeId third = file_on(2);
+  world.brick.grants_max = world.others.front().grants_max = 3;
+  world.crash();
+  world.start();
+  ASSERT_TRUE(world.get(kAlice, first, IoMode::kReadWrite, 0, 4096));
+  EXPECT_TRUE(world.get(kAlice, second, IoMode::kReadWrite, 0, 4096));
+  EXPECT_TRUE(world.get(kAlice, third, IoMode::kReadWrite, 0, 4096));
+  EXPECT_EQ(world.mds->bricks().find(1)->grants_of(kAlice), 1u);
+  EXPECT_EQ(world.mds->bricks().find(2)->grants_of(kAlice), 2u);
+}
+
 }  // namespace
 }  // namespace pnfsrdma::mds::testing

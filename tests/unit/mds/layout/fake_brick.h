@@ -38,6 +38,7 @@ class FakeBrick final : public brick::Control {
   std::set<uint64_t> blocks;  // logical addresses in use
   uint32_t connection = 1;    // that every client has
   uint32_t grants_max = 1000;
+  size_t registrations = SIZE_MAX;  // of all clients
   uint64_t epoch = 0;
   uint64_t erased = 0;         // blocks
   uint64_t largest_bytes = 0;  // of one call of persist or zero
@@ -248,6 +249,7 @@ class FakeBrick final : public brick::Control {
     run("expose", done, [&] {
       return checked<brick::ExposeResult>(arguments.epoch, [&](brick::ExposeResult& result) {
         if (!sessions.contains(arguments.client)) return brick::Status::kNotFound;
+        if (grants.size() >= registrations) return brick::Status::kLimit;
         result.connection = connection;
         const uint64_t most = longest_run * brick::kBlockSize;
         for (uint64_t at = arguments.logical; at < arguments.logical + arguments.length;) {

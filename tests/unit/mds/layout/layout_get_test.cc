@@ -202,6 +202,28 @@ TEST(LayoutGet, ASpentBudgetIsTryLaterAndARequestToGiveSomeBack) {
   EXPECT_EQ(world.recaller.asked_for_less[0].first, kAlice);
 }
 
+// A limit of all clients together: who asks may hold little of it.
+TEST(LayoutGet, ABrickThatIsUsedUpIsRelievedByWhoeverHoldsMost) {
+  LayoutWorld world;
+  BrickDevice& device = *world.mds->bricks().find(kFirstBrick);
+  for (const char* name : {"a", "b", "c"})
+    ASSERT_TRUE(world.get(kAlice, world.create(name), IoMode::kReadWrite, 0, 4096));
+  EXPECT_EQ(device.grants_of(kAlice), 3u);
+  EXPECT_FALSE(device.met_limit());
+  world.brick.registrations = 3;
+  const InodeId file = world.create("d");
+  EXPECT_EQ(world.get(kBob, file, IoMode::kReadWrite, 0, 4096).error(), Status::kLayoutTryLater);
+  ASSERT_EQ(world.recaller.asked_for_less.size(), 1u);
+  EXPECT_EQ(world.recaller.asked_for_less[0].first, kAlice);
+  EXPECT_EQ(device.met_limit(), world.loop.now());
+  // She gives one back, and he has his.
+  EXPECT_TRUE(world.give_back(kAlice, world.names->lookup(kRootInode, "a").value()->id, 0, UINT64_MAX));
+  world.settle();
+  EXPECT_EQ(device.grants_of(kAlice), 2u);
+  EXPECT_TRUE(world.get(kBob, file, IoMode::kReadWrite, 0, 4096));
+  EXPECT_EQ(device.grants_of(kBob), 1u);
+}
+
 TEST(LayoutGet, StateidsOfTheFutureAreBadAndOldOnesAreOld) {
   LayoutWorld world;
   const InodeId file = world.create("f");
@@ -244,7 +266,7 @@ struct AFileWithHoles : ::testing::Test {
     ASSERT_EQ(world.write(file, kSecond, "x"), Status::kOk);
     ASSERT_EQ(world.set_size(file, 2 * kLastHole), Status::kOk);
   }
-  size_t booked() { return world.mds->table().grants_of_client(kAlice); }
+  size_t booked() { return world.mds->table().grants(); }
 };
 
 TEST_F(AFileWithHoles, AWriterIsBookedNothingBehindTheFirstHole) {

@@ -65,12 +65,6 @@ TEST(LayoutScale, AStateidIsTestedAtTheSameCostHoweverManyLayoutsTheClientHas) {
   });
 }
 
-TEST(LayoutScale, GrantsAreCountedAtTheSameCostHoweverManyLayoutsTheClientHas) {
-  expect_same_cost("the limit of LAYOUTGET", [](LayoutWorld& world, size_t) {
-    EXPECT_EQ(world.mds->table().grants_of_client(kAlice), 0u);
-  });
-}
-
 // One grant for each grain, as a fragmented file has.
 TEST(LayoutScale, AGapIsFoundAtTheSameCostHoweverManyGrantsTheLayoutHas) {
   const auto cost = [](size_t grants) {
