@@ -29,6 +29,18 @@ size_t cost_of(const LockState& lock) {
   return 1 + lock.ranges.all().size() / kRangesAsAState;
 }
 
+// The first of them, as many as may go in one turn.
+std::vector<LockState*> slice_of(const LockTable::Set& all) {
+  std::vector<LockState*> slice;
+  size_t left = kStatesPerSlice;
+  for (LockState* lock : all) {
+    if (left == 0) break;
+    slice.push_back(lock);
+    left -= std::min(left, cost_of(*lock));
+  }
+  return slice;
+}
+
 }  // namespace
 
 LeaseKeeper::LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, LockTable& locks,
@@ -124,12 +136,9 @@ void LeaseKeeper::drop_slice(const Leaving& leaving, std::function<void(bool)> t
   const OpenTable::Set& all_opens = opens_.opens_of_client(leaving.client);
   const DelegationTable::Set& all_delegations = delegations_.table().of_client(leaving.client);
   StateStore::Part part;
+  part.locks = slice_of(all_locks);
   size_t left = kStatesPerSlice;
-  for (LockState* lock : all_locks) {
-    if (left == 0) break;
-    part.locks.push_back(lock);
-    left -= std::min(left, cost_of(*lock));
-  }
+  for (const LockState* lock : part.locks) left -= std::min(left, cost_of(*lock));
   part.opens = some(all_opens, left);
   part.delegations = some(all_delegations, left - part.opens.size());
   const bool last = part.locks.size() == all_locks.size() && part.opens.size() == all_opens.size() &&
@@ -151,6 +160,28 @@ void LeaseKeeper::drop_slice(const Leaving& leaving, std::function<void(bool)> t
   std::vector<uint64_t> closed(inodes.begin(), inodes.end());
   std::erase_if(closed, [this](uint64_t inode) { return opens_.is_open(inode); });
   layouts_.on_last_close(std::move(closed), lifetime_.guard([last, then = std::move(then)] { then(!last); }));
+}
+
+bool LeaseKeeper::has_many_locks(const StateidOther& open) const {
+  const LockTable::Set& all = locks_.locks_of_open(open);
+  return slice_of(all).size() < all.size();
+}
+
+void LeaseKeeper::release_locks(const StateidOther& open, std::function<void(Outcome<>)> done) {
+  const LockTable::Set& all = locks_.locks_of_open(open);
+  const std::vector<LockState*> slice = slice_of(all);
+  if (slice.size() == all.size()) return done({});
+  if (const auto erased = store_.erase(slice); !erased) return done(erased);
+  locks_.remove(slice);
+  in_own_turn([this, open, done = std::move(done)] { release_locks(open, done); });
+}
+
+void LeaseKeeper::in_own_turn(std::function<void()> work) {
+  if (loop_ == nullptr) return work();
+  loop_->at_own_turn(lifetime_.guard([this, work = std::move(work)] {
+    const EventLoop::Step step(*loop_, "lock-release");
+    work();
+  }));
 }
 
 void LeaseKeeper::expire_due() {

@@ -41,10 +41,9 @@ LockState* LockTable::find(ClientId client, uint64_t inode, ByteSpan owner) {
   return by_owner_.find(client, inode, owner);
 }
 
-std::vector<LockState*> LockTable::locks_of_open(const StateidOther& open) const {
+const LockTable::Set& LockTable::locks_of_open(const StateidOther& open) const {
   const auto found = by_open_.find(open);
-  if (found == by_open_.end()) return {};
-  return {found->second.begin(), found->second.end()};
+  return found == by_open_.end() ? kNoLocks : found->second;
 }
 
 const LockTable::Set& LockTable::locks_of_client(ClientId client) const {

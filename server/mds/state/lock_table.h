@@ -54,7 +54,7 @@ class LockTable {
 
   LockState* find(const StateidOther& other);
   LockState* find(ClientId client, uint64_t inode, ByteSpan owner);
-  std::vector<LockState*> locks_of_open(const StateidOther& open) const;
+  const Set& locks_of_open(const StateidOther& open) const;
   const Set& locks_of_client(ClientId client) const;
   const Set& locks_of_file(uint64_t inode) const;
 

@@ -209,6 +209,12 @@ Outcome<> StateStore::erase(const LockState& lock) {
   return outcome(records_.erase(RecordKind::kLock, lock_key(lock)));
 }
 
+Outcome<> StateStore::erase(const std::vector<LockState*>& locks) {
+  Batch batch;
+  for (const LockState* lock : locks) Records::erase(batch, RecordKind::kLock, lock_key(*lock));
+  return commit(batch);
+}
+
 Outcome<> StateStore::erase(const OpenState& open, const std::vector<LockState*>& locks) {
   Batch batch;
   for (const LockState* lock : locks) Records::erase(batch, RecordKind::kLock, lock_key(*lock));

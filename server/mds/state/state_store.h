@@ -26,6 +26,8 @@ class StateStore {
   Outcome<> put(const DelegationState& delegation);
   Outcome<> erase(const LockState& lock);
   Outcome<> erase(const DelegationState& delegation);
+  // In one batch.
+  Outcome<> erase(const std::vector<LockState*>& locks);
   // The open's record and those of its locks, in one batch.
   Outcome<> erase(const OpenState& open, const std::vector<LockState*>& locks);
   // A client that is taken apart in more than one batch is marked first: from then on it does not come back
