@@ -29,7 +29,10 @@ uint32_t SessionTable::affordable_slots(uint32_t asked, uint32_t cached_bytes) c
 
 void SessionTable::start(EventLoop& loop) {
   loop.after(kBalanceEvery, [this, &loop] {
-    balance();
+    {
+      const EventLoop::Step step(loop, "session-balance");
+      balance();
+    }
     start(loop);
   });
 }
