@@ -104,15 +104,19 @@ void LeaseKeeper::drop(Leaving leaving) {
   if (held <= kStatesPerSlice)
     for (const LockState* lock : locks) held += cost_of(*lock) - 1;
   if (leaving.recorded && held > kStatesPerSlice) {
-    // Unmarked and half erased it would come back at a restart and take for open what is not. All of its
-    // records come back then, and expire again: harmless.
-    if (const auto marked = store_.mark_expiring(leaving.client); !marked) {
-      log_warning("mds", "client-record-kept client={:#x} status={}", leaving.client,
-                  nfs4::to_string(marked.error()));
-      leaving.recorded = false;
-    }
+    // Unmarked and half erased it would come back at a restart and take for open what is not.
+    if (const auto marked = store_.mark_expiring(leaving.client); !marked)
+      keep_records(leaving, marked.error());
   }
   drop_slices(std::make_shared<Leaving>(std::move(leaving)));
+}
+
+// Those that are left come back at a restart, and expire again: harmless, if none of them is the record of a client
+// that has a successor by then (StateStore::keep).
+void LeaseKeeper::keep_records(Leaving& leaving, nfs4::Status why) {
+  log_warning("mds", "client-record-kept client={:#x} status={}", leaving.client, nfs4::to_string(why));
+  store_.keep(leaving.client);
+  leaving.recorded = false;
 }
 
 void LeaseKeeper::drop_slices(const std::shared_ptr<Leaving>& leaving) {
@@ -127,7 +131,7 @@ void LeaseKeeper::drop_slices(const std::shared_ptr<Leaving>& leaving) {
 }
 
 // `then` with whether some are left. Locks first: none is without its open.
-void LeaseKeeper::drop_slice(const Leaving& leaving, std::function<void(bool)> then) {
+void LeaseKeeper::drop_slice(Leaving& leaving, std::function<void(bool)> then) {
   const auto some = [](const auto& all, size_t most) {
     return std::vector(all.begin(),
                        std::next(all.begin(), static_cast<ptrdiff_t>(std::min(all.size(), most))));
@@ -143,12 +147,9 @@ void LeaseKeeper::drop_slice(const Leaving& leaving, std::function<void(bool)> t
   part.delegations = some(all_delegations, left - part.opens.size());
   const bool last = part.locks.size() == all_locks.size() && part.opens.size() == all_opens.size() &&
                     part.delegations.size() == all_delegations.size();
-  // A record that cannot be erased now comes back at a restart and expires again: harmless.
   if (leaving.recorded) {
-    if (const auto erased = store_.erase(leaving.client, part, last); !erased) {
-      log_warning("mds", "client-record-kept client={:#x} status={}", leaving.client,
-                  nfs4::to_string(erased.error()));
-    }
+    const auto erased = store_.erase(leaving.client, part, last);
+    if (!erased) keep_records(leaving, erased.error());
   }
   locks_.remove(part.locks);
   for (DelegationState* delegation : part.delegations) delegations_.forget(*delegation);

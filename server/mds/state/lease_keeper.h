@@ -62,7 +62,8 @@ class LeaseKeeper {
   bool expire_some();
   void drop(Leaving leaving);
   void drop_slices(const std::shared_ptr<Leaving>& leaving);
-  void drop_slice(const Leaving& leaving, std::function<void(bool)> then);
+  void drop_slice(Leaving& leaving, std::function<void(bool)> then);
+  void keep_records(Leaving& leaving, nfs4::Status why);
   void forget_session(const SessionId& session);
   void forget_earlier_sessions(const std::string& from);
 

@@ -79,6 +79,11 @@ std::string_view delegation_key(const DelegationState& delegation) {
   return as_text(delegation.other);
 }
 
+void mark(Batch& batch, ClientId client) {
+  Records::erase(batch, RecordKind::kClient, client_key(client));
+  Records::put(batch, RecordKind::kExpiring, client_key(client), "");
+}
+
 Outcome<> outcome(const Result<>& result) {
   if (!result) return std::unexpected(status_of(result.error()));
   return {};
@@ -160,7 +165,12 @@ Outcome<> StateStore::put(const Client& client) {
       .reclaim_complete = client.reclaim_complete,
       .create_sequence = client.create_sequence};
   const Bytes value = xdr::encode_to_bytes(record);
-  return outcome(records_.put(RecordKind::kClient, client_key(client.id), as_text(value)));
+  Batch batch;
+  for (const ClientId kept : kept_) mark(batch, kept);
+  Records::put(batch, RecordKind::kClient, client_key(client.id), as_text(value));
+  TRY(commit(batch));
+  kept_.clear();
+  return {};
 }
 
 Outcome<> StateStore::put(const OpenState& open) {
@@ -224,8 +234,7 @@ Outcome<> StateStore::erase(const OpenState& open, const std::vector<LockState*>
 
 Outcome<> StateStore::mark_expiring(ClientId client) {
   Batch batch;
-  Records::erase(batch, RecordKind::kClient, client_key(client));
-  Records::put(batch, RecordKind::kExpiring, client_key(client), "");
+  mark(batch, client);
   return commit(batch);
 }
 
@@ -248,10 +257,6 @@ Outcome<> StateStore::commit(Batch& batch) {
   return {};
 }
 
-Result<> StateStore::forget_client(ClientId client) {
-  return records_.erase(RecordKind::kClient, client_key(client));
-}
-
 Result<> StateStore::forget_opens() {
   TRY(records_.clear(RecordKind::kLock));
   TRY(records_.clear(RecordKind::kOpen));
@@ -259,13 +264,17 @@ Result<> StateStore::forget_opens() {
   return records_.clear(RecordKind::kExpiring);
 }
 
-Result<> StateStore::note_grace(bool running) {
+Result<> StateStore::note_grace() {
   Batch batch;
-  if (running) {
-    put_value(batch, meta_key(kGraceName), StoredNumber{1});
-  } else {
-    batch.erase(meta_key(kGraceName));
-  }
+  put_value(batch, meta_key(kGraceName), StoredNumber{1});
+  TRY(store_.commit(batch, CommitKind::kState));
+  return {};
+}
+
+Result<> StateStore::end_grace(const std::vector<ClientId>& clients) {
+  Batch batch;
+  for (const ClientId client : clients) Records::erase(batch, RecordKind::kClient, client_key(client));
+  batch.erase(meta_key(kGraceName));
   TRY(store_.commit(batch, CommitKind::kState));
   return {};
 }
