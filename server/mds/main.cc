@@ -116,6 +116,7 @@ ServerLimits limits_of(const Config& config) {
   limits.session_slots_max = config.session_slots;
   limits.small_file_bytes = config.small_file_bytes;
   limits.delegations = config.delegations;
+  limits.clients_per_address_max = static_cast<uint32_t>(config.connections_per_address);
   return limits;
 }
 
