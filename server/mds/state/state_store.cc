@@ -174,6 +174,12 @@ Outcome<> StateStore::put(const Client& client) {
 }
 
 Outcome<> StateStore::put(const OpenState& open) {
+  Batch batch;
+  put(batch, open);
+  return commit(batch);
+}
+
+void StateStore::put(Batch& batch, const OpenState& open) {
   const OpenRecord record{.other = open.other,
                           .seqid = open.seqid,
                           .client = open.client,
@@ -183,7 +189,7 @@ Outcome<> StateStore::put(const OpenState& open) {
                           .deny = open.deny,
                           .combinations = open.combinations};
   const Bytes value = xdr::encode_to_bytes(record);
-  return outcome(records_.put(RecordKind::kOpen, open_key(open), as_text(value)));
+  Records::put(batch, RecordKind::kOpen, open_key(open), as_text(value));
 }
 
 Outcome<> StateStore::put(const LockState& lock) {

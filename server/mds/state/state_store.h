@@ -24,6 +24,8 @@ class StateStore {
   // In one batch with it the clients that keep() knows are marked: none of them is there beside its successor.
   Outcome<> put(const Client& client);
   Outcome<> put(const OpenState& open);
+  // As part of a larger batch.
+  static void put(Batch& batch, const OpenState& open);
   Outcome<> put(const LockState& lock);
   Outcome<> put(const DelegationState& delegation);
   Outcome<> erase(const LockState& lock);
