@@ -148,6 +148,10 @@ nfs4::LockResponse handle(CompoundContext& context, const nfs4::LockArguments& a
     return nfs4::LockResponse::failed(denial(*conflict));
   }
   owner.state.ranges.lock(range);
+  // One that locks no more than it had, or unlocks, always may.
+  const size_t ranges = owner.known == nullptr ? 0 : owner.known->ranges.all().size();
+  if (owner.state.ranges.all().size() > ranges && !context.services.locks.has_room(context.client_id()))
+    return Status::kDelay;
   const Bytes name = owner.state.owner;
   TRY_ASSIGN(const nfs4::Stateid stateid, put_in_force(context, std::move(owner)));
   waiters.remove(context.client_id(), inode->id, name);

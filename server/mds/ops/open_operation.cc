@@ -124,6 +124,7 @@ Outcome<> meet_existing(const CompoundContext& context, const Creation& creation
 Outcome<> check_room(const CompoundContext& context) {
   const size_t opens = context.services.opens.opens_of_client(context.client_id()).size();
   if (opens >= context.services.limits.opens_per_client_max) return std::unexpected(Status::kDelay);
+  if (!context.services.opens.has_room(context.client_id())) return std::unexpected(Status::kDelay);
   return {};
 }
 

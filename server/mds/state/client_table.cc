@@ -8,7 +8,7 @@ namespace pnfsrdma::mds {
 
 namespace {
 
-constexpr Milliseconds kLogEvery{60'000};
+constexpr Milliseconds kRefusalLoggedEvery{60'000};
 
 }  // namespace
 
@@ -107,7 +107,7 @@ size_t ClientTable::confirmed_of(const std::string& address) const {
 
 void ClientTable::note_refused(const std::string& address) {
   const SteadyTime now = clock_.now();
-  if (logged_ != SteadyTime() && now - logged_ < kLogEvery) return;
+  if (logged_ != SteadyTime() && now - logged_ < kRefusalLoggedEvery) return;
   logged_ = now;
   log_warning("mds",
               "client-refused address={} of_address={} clients={} what=\"there are as many as there may be\"",
