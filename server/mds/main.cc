@@ -33,6 +33,7 @@
 #include "server/mds/state/lock_waiters.h"
 #include "server/mds/state/recovery.h"
 #include "server/mds/state/server_limits.h"
+#include "server/mds/state/state_memory.h"
 #include "server/service/journal.h"
 #include "server/service/service_manager.h"
 #include "shared/base/heap_settings.h"
@@ -116,6 +117,7 @@ ServerLimits limits_of(const Config& config) {
   limits.session_slots_max = config.session_slots;
   limits.small_file_bytes = config.small_file_bytes;
   limits.delegations = config.delegations;
+  limits.clients_per_address_max = static_cast<uint32_t>(config.connections_per_address);
   return limits;
 }
 
@@ -256,13 +258,14 @@ Result<> serve(const Config& config, const std::string& config_path) {
   ClientTable clients(clock, random, limits.lease);
   SessionTable sessions(random, &memory);
   sessions.start(loop);
-  OpenTable opens;
-  LockTable locks;
+  StateMemory state_memory(memory, clients);
+  OpenTable opens(&state_memory);
+  LockTable locks(&state_memory);
   StateStore state_store(*store);
   GracePeriod grace(clock);
   CallbackChannel callbacks(loop, clients, sessions, limits.lease);
   LockWaiters lock_waiters(clock, locks, callbacks, limits.lease);
-  DelegationTable delegation_table;
+  DelegationTable delegation_table(&state_memory);
   Delegations delegations(loop, delegation_table, callbacks, state_store, counters, limits.lease);
   LayoutCallbacks layout_callbacks(callbacks, clients, opens, delegation_table, *names, *handles);
 

@@ -100,8 +100,8 @@ std::shared_ptr<MemoryAccount> MemoryBudget::open(const std::string& peer) {
   const Address of = known != addresses_.end() ? known->second : Address();
   const bool too_many = of.connections >= limits_.connections_per_address;
   // Whoever has little is let in a little longer: it is not he who has used it up.
-  const bool greedy = of.bytes > near_end(limits_.bytes) / std::max<size_t>(addresses_.size(), 1);
-  const bool used_up = held() >= (greedy ? limits_.bytes : limits_.bytes / 8 * 9);
+  const bool greedy = of.bytes > near_end(for_connections()) / std::max<size_t>(addresses_.size(), 1);
+  const bool used_up = held_ >= (greedy ? for_connections() : for_connections() / 8 * 9);
   if (too_many || used_up) {
     ++refused_;
     if (clock_.now() - logged_ >= kLogEvery) {
@@ -128,6 +128,30 @@ void MemoryBudget::close(MemoryAccount& account) {
   if (--account.of_->connections == 0) addresses_.erase(account.address_);
 }
 
+size_t MemoryBudget::reservable() const {
+  const size_t most =
+      std::min(limits_.bytes / 2, near_end(limits_.bytes) - std::min(state_, limits_.bytes / 2));
+  return most - std::min(most, reserved_);
+}
+
+size_t MemoryBudget::state_limit() const {
+  return std::min(limits_.bytes / 2, near_end(limits_.bytes) - reserved_);
+}
+
+size_t MemoryBudget::kept() const {
+  return std::min(reserved_ + state_, near_end(limits_.bytes));
+}
+
+void MemoryBudget::hold_state(size_t bytes) {
+  state_ += bytes;
+  peak_ = std::max(peak_, held());
+}
+
+void MemoryBudget::give_back_state(size_t bytes) {
+  CHECK(bytes <= state_);
+  state_ -= bytes;
+}
+
 bool MemoryBudget::reserve(size_t bytes) {
   if (bytes > reservable()) return false;
   reserved_ += bytes;
@@ -144,9 +168,9 @@ bool MemoryBudget::over(const MemoryAccount& account, size_t more) const {
   const size_t own = account.held_ + more;
   if (own <= kAccountFloor) return false;
   const size_t of_address = account.of_->bytes + more;
-  const size_t all = held() + more;
-  if (of_address > limits_.bytes_per_address || all > limits_.bytes) return true;
-  return all > near_end(limits_.bytes) && of_address > near_end(limits_.bytes) / addresses_.size();
+  const size_t all = held_ + more;
+  if (of_address > limits_.bytes_per_address || all > for_connections()) return true;
+  return all > near_end(for_connections()) && of_address > near_end(for_connections()) / addresses_.size();
 }
 
 void MemoryBudget::changed(MemoryAccount& account, size_t bytes) {
@@ -239,9 +263,9 @@ void MemoryBudget::end_victims(size_t& left) {
     // Those of the next address only when this one has no more of them.
     if (left == 0) return;
     const size_t own_aim = near_end(limits_.bytes_per_address);
-    const size_t aim = near_end(limits_.bytes);
+    const size_t aim = near_end(for_connections());
     size_t excess = address.bytes > own_aim ? address.bytes - own_aim : 0;
-    if (held() > aim) excess = std::max(excess, held() - aim);
+    if (held_ > aim) excess = std::max(excess, held_ - aim);
     if (excess == 0) return;
     end_victims(name, excess, left);
   }

@@ -79,11 +79,13 @@ class MemoryAccount {
   SteadyTime completed_;
 };
 
-// The memory that peers make a process hold: requests that have come in part or wait, answers not taken, and
-// what is reserved for answers kept (a session's reply cache). Near its end whoever holds more than his share
-// is not read from any more; past it nobody is who holds more than the floor. When that does not help within
-// a second, connections end: of the address that holds most, those first that have completed nothing for the
-// longest time. Outlives the connections: main() makes it before the loop, which has them. Loop thread only.
+// The memory that peers make a process hold: requests that have come in part or wait, answers not taken, what is
+// reserved for answers kept (a session's reply cache), and state (what clients have open and locked). Kept answers and
+// state may each have half of it, and together three quarters; the rest is for connections in any case. Near the end of
+// what they have whoever holds more than his share is not read from any more; past it nobody is who holds more than
+// the floor. When that does not help within a second, connections end: of the address that holds most, those first that
+// have completed nothing for the longest time. Outlives the connections: main() makes it before the loop, which has
+// them. Loop thread only.
 class MemoryBudget {
  public:
   // What a connection may hold in any case.
@@ -107,13 +109,20 @@ class MemoryBudget {
   // it may have, or the budget is used up.
   std::shared_ptr<MemoryAccount> open(const std::string& peer);
 
-  // For answers that are kept, at most half of the budget. False: nothing is reserved.
+  // For answers that are kept. False: nothing is reserved.
   bool reserve(size_t bytes);
   void give_back(size_t bytes);
-  size_t reservable() const { return limits_.bytes / 2 - reserved_; }
+  size_t reservable() const;
+  // For state. Counted in any case: who makes it asks first whether it is within state_limit(), but a start of the
+  // daemon brings what there was.
+  void hold_state(size_t bytes);
+  void give_back_state(size_t bytes);
+  size_t state() const { return state_; }
+  size_t state_limit() const;
 
+  const Clock& clock() const { return clock_; }
   const MemoryLimits& limits() const { return limits_; }
-  size_t held() const { return held_ + reserved_; }
+  size_t held() const { return held_ + kept(); }
   size_t reserved() const { return reserved_; }
   size_t connections() const { return accounts_.size(); }
   // Connections not read from because of the budget.
@@ -128,6 +137,9 @@ class MemoryBudget {
   friend class MemoryAccount;
   using Address = MemoryAccount::Address;
 
+  // What answers kept and state take from the connections.
+  size_t kept() const;
+  size_t for_connections() const { return limits_.bytes - kept(); }
   bool over(const MemoryAccount& account, size_t more) const;
   void changed(MemoryAccount& account, size_t bytes);
   void relieve();
@@ -149,6 +161,7 @@ class MemoryBudget {
   const MemoryLimits limits_;
   size_t held_ = 0;
   size_t reserved_ = 0;
+  size_t state_ = 0;
   size_t peak_ = 0;  // since the last look at it
   size_t peak_before_ = 0;
   uint64_t freed_ = 0;  // by how much peaks have fallen

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/ops/handlers.h"
 #include "server/mds/state/conflicts.h"
+#include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/state_store.h"
 
 namespace pnfsrdma::mds {
@@ -46,8 +47,15 @@ Downgrade downgrade(const OpenState& open, uint32_t access, uint32_t deny) {
 nfs4::CloseResponse handle(CompoundContext& context, const nfs4::CloseArguments& arguments) {
   TRY_ASSIGN(OpenState * open, named_open(context, arguments.open_stateid));
   // 18.2.4: whoever closes a file gives up its locks, by his own word or by ours.
+  if (context.services.leases.has_many_locks(open->other)) {
+    TRY_ASSIGN(const Outcome<> released, context.suspension.ask<Outcome<>>([&](auto done) {
+      context.services.leases.release_locks(open->other, std::move(done));
+    }));
+    TRY(released);
+  }
   LockTable& locks = context.services.locks;
-  const std::vector<LockState*> held = locks.locks_of_open(open->other);
+  const LockTable::Set& of_open = locks.locks_of_open(open->other);
+  const std::vector<LockState*> held(of_open.begin(), of_open.end());
   TRY(context.services.state_store.erase(*open, held));
   locks.remove(held);
   const InodeId inode = open->inode;

@@ -300,14 +300,15 @@ Outcome<> CompoundContext::check_modification(const Inode& inode) const {
   return check_access(inode, kMayWrite);
 }
 
-Batch CompoundContext::done_record() const {
+Batch CompoundContext::done_record(const StateidOther& open) const {
   Batch batch;
   if (!session || !keep_reply) return batch;
   DoneRecords::put(batch, {.session = session->id(),
                            .slot = slot,
                            .seqid = session->slots().at(slot).seqid,
                            .operation = request.index,
-                           .request_hash = request.hash});
+                           .request_hash = request.hash,
+                           .open = open});
   session->note_change();
   return batch;
 }

@@ -93,9 +93,10 @@ class CompoundContext {
   // A request of an earlier run of the daemon, which has done its changes up to the operation of this index:
   // no client, no session, see done_operations.h.
   std::optional<uint32_t> done;
+  StateidOther done_open{};  // of the OPEN that has made its file there; zeros: it was another change
   // For the batch of a change that must not be made twice: notes it as done, where the client keeps the
-  // reply.
-  Batch done_record() const;
+  // reply. `open`: of an OPEN that makes its file.
+  Batch done_record(const StateidOther& open = {}) const;
   ClientId client_id() const { return client ? client->id : 0; }
 
   // Bytes this operation's result may still have within ca_maxresponsesize (within ca_maxresponsesize_cached

@@ -9,6 +9,7 @@
 #include "server/mds/state/server_limits.h"
 #include "server/mds/state/session_table.h"
 #include "server/mds/state/state_store.h"
+#include "shared/rpc/memory_budget.h"
 
 // CREATE_SESSION (RFC 8881, 18.36): the client ID's own reply cache of one slot, confirmation, then the
 // session.
@@ -91,12 +92,24 @@ Outcome<SessionPlan> plan_session(const CompoundContext& context,
   return plan;
 }
 
+// Another client. One that has been here before, or replaces itself, takes no place from anybody.
+Outcome<> check_place(const Services& services, const std::string& address) {
+  ClientTable& clients = services.clients;
+  const bool full = clients.confirmed() >= services.limits.clients_max;
+  const size_t of_address = clients.confirmed_of(address);
+  if (!full && of_address < services.limits.clients_per_address_max) return {};
+  clients.note_refused(address);
+  return std::unexpected(Status::kDelay);
+}
+
 // Confirms the client ID. The client's earlier incarnation loses its state first: fenced, then forgotten
 // (18.36.4).
 Outcome<> confirm(CompoundContext& context, const std::shared_ptr<Client>& client) {
   Services& services = context.services;
   if (client->confirmed) return {};
-  if (const auto old = services.clients.find_confirmed(client->owner)) {
+  const auto old = services.clients.find_confirmed(client->owner);
+  if (!old) TRY(check_place(services, client->address));
+  if (old) {
     TRY(context.suspension.ask<bool>([&](auto done) {
       client->creating_session = true;
       // Told that it takes too long, the operation runs again and finds the mark: DELAY, and so does each try
@@ -135,6 +148,7 @@ nfs4::CreateSessionResponse handle(CompoundContext& context, const nfs4::CreateS
   client->create_reply.reset();
   TRY(services.state_store.put(*client));
   const auto session = services.sessions.create(client, plan.fore, std::move(plan.back));
+  services.clients.move_to(*client, rpc::address_of_peer(context.peer));
   const auto connection = context.connection.lock();
   nfs4::CreateSessionResult result;
   if (connection) session->bind_fore(connection);

@@ -2,6 +2,7 @@
 #include "server/mds/ops/done_operations.h"
 
 #include "server/mds/ops/exports.h"
+#include "server/mds/ops/open_result.h"
 
 namespace pnfsrdma::mds {
 
@@ -58,6 +59,21 @@ nfs4::CreateResponse done(CompoundContext& context, const nfs4::CreateArguments&
   return nfs4::CreateResult{change, arguments.attributes.mask()};
 }
 
+// The open was put on record with the file. After a reboot of the host it is forgotten, as all are.
+nfs4::OpenResponse done(CompoundContext& context, const nfs4::OpenArguments& arguments) {
+  const OpenState* const open = context.services.opens.find(context.done_open);
+  if (open == nullptr) return Status::kDeadSession;
+  TRY_ASSIGN(const nfs4::ChangeInfo change, change_now(context, context.current.handle));
+  TRY_ASSIGN(const InodePointer made, context.services.names.get(open->inode));
+  context.set_current(context.handle_of(*made));
+  context.set_current_stateid(open->stateid());
+  nfs4::OpenResult result = open_result(open->stateid());
+  result.change = change;
+  if (const auto* how = arguments.how.get_if<nfs4::OpenType::kCreate>())
+    result.attributes_set = created_with(*how);
+  return result;
+}
+
 // Leads to an object, or looks at it; needs neither session nor client.
 bool runs_again(Operation operation) {
   switch (operation) {
@@ -97,6 +113,8 @@ std::optional<nfs4::ResultOperation> answer_as_done(CompoundContext& context,
     if (const auto* set = std::get_if<nfs4::SetXattrArguments>(&arguments)) return done(context, *set);
     if (const auto* gone = std::get_if<nfs4::RemoveXattrArguments>(&arguments)) return done(context, *gone);
     if (const auto* create = std::get_if<nfs4::CreateArguments>(&arguments)) return done(context, *create);
+    const auto* open = std::get_if<nfs4::OpenArguments>(&arguments);
+    if (open != nullptr && context.request.index == *context.done) return done(context, *open);
   }
   return nfs4::status_result(operation, Status::kDeadSession);
 }

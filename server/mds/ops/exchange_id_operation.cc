@@ -6,6 +6,7 @@
 #include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/server_limits.h"
 #include "shared/nfs4/rename_wish.h"
+#include "shared/rpc/memory_budget.h"
 #include "shared/version/version.h"
 
 // EXCHANGE_ID (RFC 8881, 18.35).
@@ -68,8 +69,13 @@ Outcome<std::shared_ptr<Client>> establish(CompoundContext& context, std::shared
     if (unconfirmed->creating_session) return std::unexpected(Status::kDelay);
     clients.remove(*unconfirmed);
   }
-  if (clients.size() >= context.services.limits.clients_max) return std::unexpected(Status::kDelay);
-  return clients.add(arguments.owner.owner, arguments.owner.verifier, principal);
+  if (clients.unconfirmed() >= context.services.limits.unconfirmed_clients_max) {
+    const auto oldest = clients.oldest_unconfirmed();
+    if (!oldest) return std::unexpected(Status::kDelay);
+    clients.remove(*oldest);
+  }
+  return clients.add(arguments.owner.owner, arguments.owner.verifier, principal,
+                     rpc::address_of_peer(context.peer));
 }
 
 nfs4::Implementation implementation(const Services& services) {

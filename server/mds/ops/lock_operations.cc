@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/handlers.h"
+#include "server/mds/state/lease_keeper.h"
 #include "server/mds/state/lock_waiters.h"
 #include "server/mds/state/server_limits.h"
 #include "server/mds/state/state_store.h"
@@ -97,9 +98,17 @@ bool mode_allows(const OpenState& open, const nfs4::LockRange& range) {
   return (open.access & (range.exclusive ? kShareWrite : kShareRead)) != 0;
 }
 
+// So many ranges may go in passing; the end of more is a turn of its own, as a COMPOUND has room for 63 of them.
+constexpr size_t kRangesInPassing = 128;
+
 // The owner's state with these ranges, and the next seqid: on record, then in force.
 Outcome<nfs4::Stateid> put_in_force(CompoundContext& context, Owner owner) {
   LockTable& locks = context.services.locks;
+  if (owner.known != nullptr &&
+      owner.known->ranges.all().size() > owner.state.ranges.all().size() + kRangesInPassing) {
+    TRY(context.suspension.ask<bool>(
+        [&](auto done) { context.services.leases.in_own_turn([done] { done(true); }); }));
+  }
   owner.state.seqid = next_seqid(owner.state.seqid);
   if (owner.state.ranges.all().size() > kLockRangesMax) return std::unexpected(Status::kServerFault);
   if (owner.known == nullptr)
@@ -139,6 +148,10 @@ nfs4::LockResponse handle(CompoundContext& context, const nfs4::LockArguments& a
     return nfs4::LockResponse::failed(denial(*conflict));
   }
   owner.state.ranges.lock(range);
+  // One that locks no more than it had, or unlocks, always may.
+  const size_t ranges = owner.known == nullptr ? 0 : owner.known->ranges.all().size();
+  if (owner.state.ranges.all().size() > ranges && !context.services.locks.has_room(context.client_id()))
+    return Status::kDelay;
   const Bytes name = owner.state.owner;
   TRY_ASSIGN(const nfs4::Stateid stateid, put_in_force(context, std::move(owner)));
   waiters.remove(context.client_id(), inode->id, name);

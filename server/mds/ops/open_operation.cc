@@ -2,6 +2,7 @@
 #include "server/mds/ops/delegation_grant.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/new_inode.h"
+#include "server/mds/ops/open_result.h"
 #include "server/mds/ops/size_change.h"
 #include "server/mds/state/conflicts.h"
 #include "server/mds/state/server_limits.h"
@@ -19,6 +20,9 @@ struct Share {
   uint32_t access = 0;  // kShare*
   uint32_t deny = 0;
   uint32_t want = 0;  // which delegation the client would like
+
+  // Its bit in OpenState::combinations.
+  uint16_t combination() const { return static_cast<uint16_t>(1U << (access * 4 + deny)); }
 };
 
 // The file an OPEN is about.
@@ -26,8 +30,9 @@ struct Target {
   ObjectHandle handle;
   nfs4::ChangeInfo change;
   nfs4::Bitmap attributes_set;
-  bool entitled = false;           // made by this very OPEN: opened whatever its mode says
-  std::optional<uint64_t> resize;  // 0: truncated; more: created with a size
+  bool entitled = false;                // made by an earlier try of this OPEN: opened whatever its mode says
+  std::optional<uint64_t> resize;       // 0: truncated
+  std::optional<nfs4::Stateid> opened;  // made by this one, with its open
 };
 
 Outcome<Share> check_share(const nfs4::OpenArguments& arguments) {
@@ -119,12 +124,34 @@ Outcome<> meet_existing(const CompoundContext& context, const Creation& creation
 Outcome<> check_room(const CompoundContext& context) {
   const size_t opens = context.services.opens.opens_of_client(context.client_id()).size();
   if (opens >= context.services.limits.opens_per_client_max) return std::unexpected(Status::kDelay);
+  if (!context.services.opens.has_room(context.client_id())) return std::unexpected(Status::kDelay);
   return {};
 }
 
-// Whatever can refuse the open does so before: the name would be there when a GUARDED one is asked for again.
+// Null: the file is named by its filehandle.
+const nfs4::Component* name_of(const nfs4::OpenClaim& claim) {
+  if (const auto* delegated = claim.get_if<ClaimType::kDelegateCurrent>()) return &delegated->file;
+  return claim.get_if<ClaimType::kNull>();
+}
+
+OpenState new_open(const CompoundContext& context, InodeId inode, const Share& share, ByteSpan owner) {
+  OpenState made;
+  made.other = make_stateid_other(StateKind::kOpen, context.services.clock.now(), context.services.random);
+  made.client = context.client_id();
+  made.inode = inode;
+  made.owner.assign(owner.begin(), owner.end());
+  made.access = share.access;
+  made.deny = share.deny;
+  made.combinations = share.combination();
+  return made;
+}
+
+// The file and its open are one batch: a name without it would be met by a GUARDED one that is asked for again.
+// Nobody else has a file that is new: nothing can refuse its open, or has to be called back for it.
 Outcome<> create_file(const CompoundContext& context, const Creation& creation, const Inode& directory,
-                      std::string_view name, Target& target) {
+                      const nfs4::OpenArguments& arguments, Target& target) {
+  const nfs4::Component& name = *name_of(arguments.claim);
+  TRY_ASSIGN(const Share share, check_share(arguments));
   TRY(context.check_writable());
   TRY(context.check_new_name(directory, name));
   TRY(check_room(context));
@@ -133,11 +160,17 @@ Outcome<> create_file(const CompoundContext& context, const Creation& creation, 
   if (allowed != Status::kOk) return std::unexpected(allowed);
   wanted.how = creation.mode;
   wanted.verifier = creation.verifier;
-  TRY_ASSIGN(const Created created, context.services.names.create(directory.id, name, wanted));
+  Namespace& names = context.services.names;
+  OpenState open = new_open(context, names.next_inode(), share, arguments.owner.owner);
+  Batch with = context.done_record(open.other);
+  StateStore::put(with, open);
+  TRY_ASSIGN(const Created created, names.create(directory.id, name, wanted, with));
+  if (created.existed) return std::unexpected(Status::kDelay);
+  CHECK(created.inode->id == open.inode);
   target.handle = context.handle_of(*created.inode);
   target.change = {true, created.directory.before, created.directory.after};
   target.attributes_set = creation.attributes.mask();
-  target.entitled = true;
+  target.opened = context.services.opens.add(std::move(open)).stateid();
   return {};
 }
 
@@ -150,12 +183,6 @@ Status pseudo_refusal(const CompoundContext& context, InodeId directory, std::st
     if (entry.name == name) return Status::kIsDir;
   }
   return Status::kNoEnt;
-}
-
-// Null: the file is named by its filehandle.
-const nfs4::Component* name_of(const nfs4::OpenClaim& claim) {
-  if (const auto* delegated = claim.get_if<ClaimType::kDelegateCurrent>()) return &delegated->file;
-  return claim.get_if<ClaimType::kNull>();
 }
 
 // CLAIM_NULL, CLAIM_DELEGATE_CUR: a name in the current directory.
@@ -180,7 +207,7 @@ Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenA
   } else if (found.error() != Status::kNoEnt) {
     return std::unexpected(found.error());
   } else {
-    TRY(create_file(context, creation, *directory, name, target));
+    TRY(create_file(context, creation, *directory, arguments, target));
   }
   return target;
 }
@@ -237,26 +264,18 @@ Outcome<nfs4::Stateid> take_state(CompoundContext& context, const Inode& inode, 
                                   ByteSpan owner) {
   OpenTable& opens = context.services.opens;
   StateStore& store = context.services.state_store;
-  const auto combination = static_cast<uint16_t>(1U << (share.access * 4 + share.deny));
   if (OpenState* open = opens.find(context.client_id(), inode.id, owner)) {
     OpenState upgraded = *open;
     upgraded.seqid = next_seqid(upgraded.seqid);
     upgraded.access |= share.access;
     upgraded.deny |= share.deny;
-    upgraded.combinations |= combination;
+    upgraded.combinations |= share.combination();
     TRY(store.put(upgraded));
     opens.replace(*open, std::move(upgraded));
     return open->stateid();
   }
   TRY(check_room(context));
-  OpenState made;
-  made.other = make_stateid_other(StateKind::kOpen, context.services.clock.now(), context.services.random);
-  made.client = context.client_id();
-  made.inode = inode.id;
-  made.owner.assign(owner.begin(), owner.end());
-  made.access = share.access;
-  made.deny = share.deny;
-  made.combinations = combination;
+  OpenState made = new_open(context, inode.id, share, owner);
   TRY(store.put(made));
   return opens.add(std::move(made)).stateid();
 }
@@ -267,6 +286,17 @@ nfs4::Delegation delegation_for(CompoundContext& context, const nfs4::OpenArgume
   if (previous != nullptr && *previous != nfs4::DelegationType::kNone)
     return reclaim_delegation(context, inode, handle, *previous, share.want);
   return grant_delegation(context, inode, handle, share.access, share.want);
+}
+
+nfs4::OpenResult answer(CompoundContext& context, const nfs4::OpenArguments& arguments, const Inode& inode,
+                        const Target& target, const Share& share, const nfs4::Stateid& stateid) {
+  context.set_current(target.handle);
+  context.set_current_stateid(stateid);
+  nfs4::OpenResult result = open_result(stateid);
+  result.change = target.change;
+  result.attributes_set = target.attributes_set;
+  result.delegation = delegation_for(context, arguments, inode, target.handle, share);
+  return result;
 }
 
 }  // namespace
@@ -283,6 +313,7 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   TRY_ASSIGN(const Target target, find_target(context, arguments));
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(target.handle.inode));
   if (inode->generation != target.handle.generation) return Status::kStale;
+  if (target.opened) return answer(context, arguments, *inode, target, share, *target.opened);
   TRY(check_type(*inode));
   TRY(check_delegation(context, arguments.claim, *inode, share.access));
   TRY(check_permission(context, *inode, target, share, delegated || claim == ClaimType::kPrevious));
@@ -314,16 +345,7 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
     return Status::kDelay;
 
   TRY_ASSIGN(const nfs4::Stateid stateid, take_state(context, *inode, share, arguments.owner.owner));
-  context.set_current(target.handle);
-  context.set_current_stateid(stateid);
-  // Without LOCKTYPE_POSIX a client says ENOLCK by itself.
-  constexpr uint32_t kFlags =
-      nfs4::kOpenResultPreserveUnlinked | nfs4::kOpenResultLockTypePosix | nfs4::kOpenResultMayNotifyLock;
-  return nfs4::OpenResult{.stateid = stateid,
-                          .change = target.change,
-                          .flags = kFlags,
-                          .attributes_set = target.attributes_set,
-                          .delegation = delegation_for(context, arguments, *inode, target.handle, share)};
+  return answer(context, arguments, *inode, target, share, stateid);
 }
 
 }  // namespace pnfsrdma::mds

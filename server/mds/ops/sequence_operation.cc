@@ -56,6 +56,7 @@ nfs4::SequenceResponse of_earlier_session(CompoundContext& context,
     return Status::kBadSession;
   ++context.services.counters.replays;
   context.done = done->operation;
+  context.done_open = done->open;
   context.keep_reply = arguments.cache_this;
   context.reply_bytes_max = context.services.limits.cached_reply_bytes_max;
   return nfs4::SequenceResult{.session_id = arguments.session_id,

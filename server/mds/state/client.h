@@ -49,6 +49,8 @@ struct Client {
   uint32_t create_sequence = 0;  // csa_sequence of the last CREATE_SESSION that was run, 0 before the first
 
   // What does not.
+  std::string address;  // whose share of the table it is (ClientTable); empty: not known, after a restart
+  uint64_t unconfirmed_as = 0;  // in the order in which they came
   Activity activity;
   ReportedIo reported;
   std::string mount_point;                                // as the client told it; empty: it did not

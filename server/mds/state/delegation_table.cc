@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/state/delegation_table.h"
 
+#include "server/mds/state/state_memory.h"
 #include "shared/base/check.h"
 
 namespace pnfsrdma::mds {
@@ -54,6 +55,7 @@ DelegationState& DelegationTable::add(DelegationState state) {
   } else {
     by_file_[added.inode].insert(&added);
   }
+  if (memory_ != nullptr) memory_->hold(added.client, StateMemory::kDelegationBytes);
   const bool fresh = by_other_.emplace(added.other, std::move(owned)).second;
   CHECK(fresh);
   return added;
@@ -73,7 +75,12 @@ void DelegationTable::revoke(DelegationState& state) {
   ++by_client_.at(state.client).revoked;
 }
 
+bool DelegationTable::has_room(ClientId client) const {
+  return memory_ == nullptr || memory_->has_room_to_spare(client);
+}
+
 void DelegationTable::remove(DelegationState& state) {
+  if (memory_ != nullptr) memory_->give_back(state.client, StateMemory::kDelegationBytes);
   if (!state.revoked) leave_file(state);
   const auto holder = by_client_.find(state.client);
   CHECK(holder != by_client_.end());

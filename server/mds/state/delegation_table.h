@@ -13,6 +13,8 @@
 
 namespace pnfsrdma::mds {
 
+class StateMemory;
+
 // One client's read delegation of one file (RFC 8881, 10.4). Its stateid never gets another version. Owned by
 // the DelegationTable; its address is stable until it is removed.
 struct DelegationState {
@@ -38,7 +40,8 @@ class DelegationTable {
   };
   using Set = std::set<DelegationState*, Order>;
 
-  DelegationTable() = default;
+  // `memory` counts them; null: nobody does.
+  explicit DelegationTable(StateMemory* memory = nullptr) : memory_(memory) {}
   DelegationTable(const DelegationTable&) = delete;
   DelegationTable& operator=(const DelegationTable&) = delete;
 
@@ -56,6 +59,8 @@ class DelegationTable {
   void revoke(DelegationState& state);
   void remove(DelegationState& state);
   size_t size() const { return by_other_.size(); }
+  // Whether there is memory to spare for one more of this client.
+  bool has_room(ClientId client) const;
 
  private:
   struct Holder {
@@ -64,6 +69,7 @@ class DelegationTable {
   };
   void leave_file(DelegationState& state);
 
+  StateMemory* const memory_;
   std::unordered_map<StateidOther, std::unique_ptr<DelegationState>, StateidOtherHash> by_other_;
   std::unordered_map<uint64_t, Set> by_file_;
   std::unordered_map<ClientId, Holder> by_client_;

@@ -182,7 +182,7 @@ std::expected<nfs4::Stateid, WhyNoDelegation> Delegations::reclaim(const Request
 
 std::expected<nfs4::Stateid, WhyNoDelegation> Delegations::make(const Request& request) {
   if (table_.is_held_by(request.inode, request.client)) return std::unexpected(WhyNoDelegation::kResource);
-  if (table_.of_client(request.client).size() >= request.of_client_max) {
+  if (table_.of_client(request.client).size() >= request.of_client_max || !table_.has_room(request.client)) {
     ask_for_less(request.client);
     return std::unexpected(WhyNoDelegation::kResource);
   }

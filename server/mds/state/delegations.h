@@ -50,7 +50,7 @@ class Delegations {
 
   // A new one. Whether it fits to opens, layouts and the grace period is the caller's to know. CONTENTION: the
   // file is being changed, or one was recalled a short time ago. RESOURCE: the client has one of the file, or as
-  // many as it may have (then it is asked by CB_RECALL_ANY to return some), or the store refuses.
+  // many as it may have, or memory is short (then it is asked by CB_RECALL_ANY to return some), or the store refuses.
   struct Request {
     ClientId client = 0;
     uint64_t inode = 0;

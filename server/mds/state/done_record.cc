@@ -10,7 +10,9 @@
 namespace pnfsrdma::mds {
 namespace {
 
+// The second version has the open.
 inline constexpr uint32_t kRecordVersion = 1;
+inline constexpr uint32_t kOpenRecordVersion = 2;
 
 // What the key (session, slot) does not say.
 struct StoredDone {
@@ -18,6 +20,10 @@ struct StoredDone {
   uint32_t seqid = 0;
   uint32_t operation = 0;
   uint64_t request_hash = 0;
+};
+struct StoredOpenDone {
+  StoredDone done;
+  StateidOther open{};
 };
 
 std::string key_of(const SessionId& session, uint32_t slot) {
@@ -37,8 +43,12 @@ std::optional<SessionId> session_of(std::string_view key) {
 }  // namespace
 
 void DoneRecords::put(Batch& batch, const DoneRecord& record) {
-  const Bytes value = xdr::encode_to_bytes(
-      StoredDone{.seqid = record.seqid, .operation = record.operation, .request_hash = record.request_hash});
+  StoredOpenDone stored{
+      .done = {.seqid = record.seqid, .operation = record.operation, .request_hash = record.request_hash},
+      .open = record.open};
+  const bool opens = record.open != StateidOther();
+  if (opens) stored.done.version = kOpenRecordVersion;
+  const Bytes value = opens ? xdr::encode_to_bytes(stored) : xdr::encode_to_bytes(stored.done);
   Records::put(batch, RecordKind::kDone, key_of(record.session, record.slot), as_text(value));
 }
 
@@ -46,13 +56,21 @@ Outcome<std::optional<DoneRecord>> DoneRecords::find(const SessionId& session, u
   const auto stored = records_.get(RecordKind::kDone, key_of(session, slot));
   if (!stored) return std::unexpected(status_of(stored.error()));
   if (!*stored) return std::nullopt;
-  const auto done = xdr::decode_from<StoredDone>(as_bytes(**stored));
-  if (!done || done->version != kRecordVersion) return std::nullopt;
+  StoredOpenDone found;
+  if (const auto opened = xdr::decode_from<StoredOpenDone>(as_bytes(**stored))) {
+    if (opened->done.version != kOpenRecordVersion) return std::nullopt;
+    found = *opened;
+  } else {
+    const auto done = xdr::decode_from<StoredDone>(as_bytes(**stored));
+    if (!done || done->version != kRecordVersion) return std::nullopt;
+    found.done = *done;
+  }
   return DoneRecord{.session = session,
                     .slot = slot,
-                    .seqid = done->seqid,
-                    .operation = done->operation,
-                    .request_hash = done->request_hash};
+                    .seqid = found.done.seqid,
+                    .operation = found.done.operation,
+                    .request_hash = found.done.request_hash,
+                    .open = found.open};
 }
 
 Outcome<Batch> DoneRecords::of_session(const SessionId& session) {

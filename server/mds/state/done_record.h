@@ -9,6 +9,7 @@
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/records.h"
 #include "server/mds/state/session.h"
+#include "server/mds/state/stateid.h"
 
 namespace pnfsrdma::mds {
 
@@ -23,6 +24,7 @@ struct DoneRecord {
   uint32_t seqid = 0;
   uint32_t operation = 0;     // its index in the COMPOUND
   uint64_t request_hash = 0;  // of the whole request
+  StateidOther open{};        // of an OPEN that made its file: the open, in the same batch too; else zeros
 };
 
 // One a slot: each overwrites the one before. Control loop only. Errors: DELAY, IO.

@@ -17,6 +17,7 @@ constexpr int kShareWaited = 4;  // of the grace period: so long after a reclaim
 void GracePeriod::begin(const std::vector<Bytes>& owners, Milliseconds longest, std::function<bool()> ended) {
   ended_ = std::move(ended);
   for (const Bytes& owner : owners) owners_.emplace(as_text(owner));
+  for (auto& [owner, inodes] : delegations_) std::ranges::sort(inodes);
   running_ = true;
   deadline_ = clock_.now() + longest;
   bound_ = deadline_ + longest;
@@ -48,11 +49,13 @@ void GracePeriod::reclaimed(ByteSpan owner) {
 }
 
 void GracePeriod::remember_delegation(ByteSpan owner, uint64_t inode) {
-  delegations_.emplace(as_text(owner), inode);
+  delegations_[std::string(as_text(owner))].push_back(inode);
 }
 
 bool GracePeriod::may_reclaim_delegation(ByteSpan owner, uint64_t inode) {
-  return active() && delegations_.contains({std::string(as_text(owner)), inode});
+  if (!active()) return false;
+  const auto held = delegations_.find(as_text(owner));
+  return held != delegations_.end() && std::ranges::binary_search(held->second, inode);
 }
 
 void GracePeriod::end() {

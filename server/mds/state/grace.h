@@ -2,9 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "shared/base/bytes.h"
@@ -32,8 +32,8 @@ class GracePeriod {
   void reclaiming();
   bool may_reclaim(ByteSpan owner) { return active() && owners_.contains(as_text(owner)); }
   void reclaimed(ByteSpan owner);
-  // A delegation that the owner held when the host went down: no other one can be reclaimed, so none that was
-  // revoked.
+  // Before begin(). A delegation that the owner held when the host went down: no other one can be reclaimed, so none
+  // that was revoked.
   void remember_delegation(ByteSpan owner, uint64_t inode);
   bool may_reclaim_delegation(ByteSpan owner, uint64_t inode);
 
@@ -46,7 +46,8 @@ class GracePeriod {
   SteadyTime bound_;  // of the deadline
   Milliseconds patience_{};
   std::set<std::string, std::less<>> owners_;
-  std::set<std::pair<std::string, uint64_t>> delegations_;
+  // Ends in one turn, however many they are: a list for each owner, in order behind begin().
+  std::map<std::string, std::vector<uint64_t>, std::less<>> delegations_;
   std::function<bool()> ended_;
 };
 

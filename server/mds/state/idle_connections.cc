@@ -11,6 +11,8 @@ namespace {
 
 // A lease apart.
 constexpr int kSilentLooks = 2;
+// Connections that end, or are sent a CB_NULL, in one turn: about a millisecond.
+constexpr size_t kEndsPerTurn = 64;
 
 }  // namespace
 
@@ -22,10 +24,10 @@ void IdleConnections::watch(const rpc::ConnectionPointer& connection) {
 }
 
 void IdleConnections::start() {
-  loop_.after(lease_, [this] {
+  loop_.after(lease_, lifetime_.guard([this] {
     look();
     start();
-  });
+  }));
 }
 
 std::vector<rpc::ConnectionPointer> IdleConnections::silent() {
@@ -43,27 +45,45 @@ std::vector<rpc::ConnectionPointer> IdleConnections::silent() {
 }
 
 void IdleConnections::look() {
+  const EventLoop::Step step(loop_, "idle-connections");
   const auto silent_ones = silent();
-  if (silent_ones.empty()) return;
+  if (silent_ones.empty() || !found_.empty()) return;
   // Of several sessions one whose backchannel it is.
-  std::unordered_map<const rpc::Connection*, Session*> owners;
+  std::unordered_map<const rpc::Connection*, std::shared_ptr<Session>> owners;
+  for (const auto& connection : silent_ones) owners.emplace(connection.get(), nullptr);
   for (const auto& [id, session] : sessions_.all()) {
     for (const auto& connection : session->connections()) {
-      Session*& owner = owners[connection.get()];
-      if (owner == nullptr || session->bound_back(*connection)) owner = session.get();
+      const auto owner = owners.find(connection.get());
+      if (owner != owners.end() && (!owner->second || session->bound_back(*connection)))
+        owner->second = session;
     }
   }
-  for (const auto& connection : silent_ones) {
-    const auto owner = owners.find(connection.get());
-    if (owner != owners.end() && owner->second->bound_back(*connection)) {
-      probe(*connection, *owner->second);
-    } else if (owner == owners.end() || connection->is_rdma()) {
-      log_info("mds", "idle-connection-closed peer={} transport={} what=\"{}, silent for two leases\"",
-               connection->peer(), connection->transport(),
-               owner == owners.end() ? "no session" : "no backchannel");
-      connection->close();
-    }
+  for (const auto& connection : silent_ones) found_.push_back({connection, owners.at(connection.get())});
+  end_later();
+}
+
+void IdleConnections::end_later() {
+  loop_.at_own_turn(lifetime_.guard([this] { end_some(); }));
+}
+
+void IdleConnections::end_some() {
+  const EventLoop::Step step(loop_, "idle-connections");
+  for (size_t i = 0; i < kEndsPerTurn && !found_.empty(); ++i) {
+    const Silent silent = std::move(found_.back());
+    found_.pop_back();
+    end_or_probe(silent);
   }
+  if (!found_.empty()) end_later();
+}
+
+void IdleConnections::end_or_probe(const Silent& silent) {
+  rpc::Connection& connection = *silent.connection;
+  if (!connection.is_open()) return;
+  if (silent.owner && silent.owner->bound_back(connection)) return probe(connection, *silent.owner);
+  if (silent.owner && !connection.is_rdma()) return;
+  log_info("mds", "idle-connection-closed peer={} transport={} what=\"{}, silent for two leases\"",
+           connection.peer(), connection.transport(), silent.owner ? "no backchannel" : "no session");
+  connection.close();
 }
 
 // What the client answers is all the same: that is a message, too.

@@ -7,6 +7,7 @@
 
 #include "server/mds/state/session_table.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/lifetime.h"
 #include "shared/rpc/connection.h"
 
 namespace pnfsrdma::mds {
@@ -26,7 +27,7 @@ class IdleConnections {
 
   // From now on. What is closed is forgotten.
   void watch(const rpc::ConnectionPointer& connection);
-  // Looks once a lease, as long as the loop runs.
+  // Looks once a lease, as long as the loop runs. What it finds ends, or is called, so many a turn.
   void start();
   void look();
 
@@ -37,13 +38,24 @@ class IdleConnections {
     int silent_looks = 0;            // in a row
   };
 
+  // One that has been found silent, and the session that it is of, if any.
+  struct Silent {
+    rpc::ConnectionPointer connection;
+    std::shared_ptr<Session> owner;
+  };
+
   std::vector<rpc::ConnectionPointer> silent();
+  void end_later();
+  void end_some();
+  void end_or_probe(const Silent& silent);
   void probe(rpc::Connection& connection, Session& session);
 
   EventLoop& loop_;
   SessionTable& sessions_;
   const Milliseconds lease_;
   std::vector<Watched> watched_;
+  std::vector<Silent> found_;  // of the last look, and not yet dealt with
+  Lifetime lifetime_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -29,6 +29,18 @@ size_t cost_of(const LockState& lock) {
   return 1 + lock.ranges.all().size() / kRangesAsAState;
 }
 
+// The first of them, as many as may go in one turn.
+std::vector<LockState*> slice_of(const LockTable::Set& all) {
+  std::vector<LockState*> slice;
+  size_t left = kStatesPerSlice;
+  for (LockState* lock : all) {
+    if (left == 0) break;
+    slice.push_back(lock);
+    left -= std::min(left, cost_of(*lock));
+  }
+  return slice;
+}
+
 }  // namespace
 
 LeaseKeeper::LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, LockTable& locks,
@@ -92,15 +104,19 @@ void LeaseKeeper::drop(Leaving leaving) {
   if (held <= kStatesPerSlice)
     for (const LockState* lock : locks) held += cost_of(*lock) - 1;
   if (leaving.recorded && held > kStatesPerSlice) {
-    // Unmarked and half erased it would come back at a restart and take for open what is not. All of its
-    // records come back then, and expire again: harmless.
-    if (const auto marked = store_.mark_expiring(leaving.client); !marked) {
-      log_warning("mds", "client-record-kept client={:#x} status={}", leaving.client,
-                  nfs4::to_string(marked.error()));
-      leaving.recorded = false;
-    }
+    // Unmarked and half erased it would come back at a restart and take for open what is not.
+    if (const auto marked = store_.mark_expiring(leaving.client); !marked)
+      keep_records(leaving, marked.error());
   }
   drop_slices(std::make_shared<Leaving>(std::move(leaving)));
+}
+
+// Those that are left come back at a restart, and expire again: harmless, if none of them is the record of a client
+// that has a successor by then (StateStore::keep).
+void LeaseKeeper::keep_records(Leaving& leaving, nfs4::Status why) {
+  log_warning("mds", "client-record-kept client={:#x} status={}", leaving.client, nfs4::to_string(why));
+  store_.keep(leaving.client);
+  leaving.recorded = false;
 }
 
 void LeaseKeeper::drop_slices(const std::shared_ptr<Leaving>& leaving) {
@@ -115,7 +131,7 @@ void LeaseKeeper::drop_slices(const std::shared_ptr<Leaving>& leaving) {
 }
 
 // `then` with whether some are left. Locks first: none is without its open.
-void LeaseKeeper::drop_slice(const Leaving& leaving, std::function<void(bool)> then) {
+void LeaseKeeper::drop_slice(Leaving& leaving, std::function<void(bool)> then) {
   const auto some = [](const auto& all, size_t most) {
     return std::vector(all.begin(),
                        std::next(all.begin(), static_cast<ptrdiff_t>(std::min(all.size(), most))));
@@ -124,22 +140,16 @@ void LeaseKeeper::drop_slice(const Leaving& leaving, std::function<void(bool)> t
   const OpenTable::Set& all_opens = opens_.opens_of_client(leaving.client);
   const DelegationTable::Set& all_delegations = delegations_.table().of_client(leaving.client);
   StateStore::Part part;
+  part.locks = slice_of(all_locks);
   size_t left = kStatesPerSlice;
-  for (LockState* lock : all_locks) {
-    if (left == 0) break;
-    part.locks.push_back(lock);
-    left -= std::min(left, cost_of(*lock));
-  }
+  for (const LockState* lock : part.locks) left -= std::min(left, cost_of(*lock));
   part.opens = some(all_opens, left);
   part.delegations = some(all_delegations, left - part.opens.size());
   const bool last = part.locks.size() == all_locks.size() && part.opens.size() == all_opens.size() &&
                     part.delegations.size() == all_delegations.size();
-  // A record that cannot be erased now comes back at a restart and expires again: harmless.
   if (leaving.recorded) {
-    if (const auto erased = store_.erase(leaving.client, part, last); !erased) {
-      log_warning("mds", "client-record-kept client={:#x} status={}", leaving.client,
-                  nfs4::to_string(erased.error()));
-    }
+    const auto erased = store_.erase(leaving.client, part, last);
+    if (!erased) keep_records(leaving, erased.error());
   }
   locks_.remove(part.locks);
   for (DelegationState* delegation : part.delegations) delegations_.forget(*delegation);
@@ -151,6 +161,28 @@ void LeaseKeeper::drop_slice(const Leaving& leaving, std::function<void(bool)> t
   std::vector<uint64_t> closed(inodes.begin(), inodes.end());
   std::erase_if(closed, [this](uint64_t inode) { return opens_.is_open(inode); });
   layouts_.on_last_close(std::move(closed), lifetime_.guard([last, then = std::move(then)] { then(!last); }));
+}
+
+bool LeaseKeeper::has_many_locks(const StateidOther& open) const {
+  const LockTable::Set& all = locks_.locks_of_open(open);
+  return slice_of(all).size() < all.size();
+}
+
+void LeaseKeeper::release_locks(const StateidOther& open, std::function<void(Outcome<>)> done) {
+  const LockTable::Set& all = locks_.locks_of_open(open);
+  const std::vector<LockState*> slice = slice_of(all);
+  if (slice.size() == all.size()) return done({});
+  if (const auto erased = store_.erase(slice); !erased) return done(erased);
+  locks_.remove(slice);
+  in_own_turn([this, open, done = std::move(done)] { release_locks(open, done); });
+}
+
+void LeaseKeeper::in_own_turn(std::function<void()> work) {
+  if (loop_ == nullptr) return work();
+  loop_->at_own_turn(lifetime_.guard([this, work = std::move(work)] {
+    const EventLoop::Step step(*loop_, "lock-release");
+    work();
+  }));
 }
 
 void LeaseKeeper::expire_due() {

@@ -18,8 +18,8 @@
 
 namespace pnfsrdma::mds {
 
-// Takes clients apart: those whose lease has run out, that have rebooted, or that say they leave. Control
-// loop only.
+// Takes clients apart: those whose lease has run out, that have rebooted, or that say they leave; and opens of whose
+// locks there are too many for one turn. Control loop only.
 class LeaseKeeper {
  public:
   LeaseKeeper(ClientTable& clients, SessionTable& sessions, OpenTable& opens, LockTable& locks,
@@ -38,6 +38,13 @@ class LeaseKeeper {
                      std::function<void()> too_long);
   // Goes on with clients whose end a restart has interrupted.
   void resume(const std::vector<ClientId>& expiring);
+  // Whether the locks of an open are too many to go in the turn of its CLOSE.
+  bool has_many_locks(const StateidOther& open) const;
+  // Gives them up, so many a turn, until they are not; `done` is called with what the store said (DELAY, IO: some are
+  // left). As long as there are some the open is there, too: whoever does not hear the end of it closes again.
+  void release_locks(const StateidOther& open, std::function<void(Outcome<>)> done);
+  // Calls `work` in a turn of its own; at once before start().
+  void in_own_turn(std::function<void()> work);
   // Retires every client whose lease has run out, so many a turn. One that is heard of before its turn comes stays.
   void expire_due();
   // Does so every `every`, as long as the loop runs. Time in which it did not run (a stopped process, a
@@ -55,7 +62,8 @@ class LeaseKeeper {
   bool expire_some();
   void drop(Leaving leaving);
   void drop_slices(const std::shared_ptr<Leaving>& leaving);
-  void drop_slice(const Leaving& leaving, std::function<void(bool)> then);
+  void drop_slice(Leaving& leaving, std::function<void(bool)> then);
+  void keep_records(Leaving& leaving, nfs4::Status why);
   void forget_session(const SessionId& session);
   void forget_earlier_sessions(const std::string& from);
 

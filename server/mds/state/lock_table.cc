@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 
+#include "server/mds/state/state_memory.h"
 #include "shared/base/check.h"
 
 namespace pnfsrdma::mds {
@@ -21,6 +22,10 @@ void drop(Map& map, const Key& key, LockState* state) {
 }
 
 const LockTable::Set kNoLocks;
+
+size_t bytes_of(const LockState& state) {
+  return StateMemory::kLockBytes + state.owner.size() + state.ranges.all().size() * StateMemory::kRangeBytes;
+}
 
 bool in_front(const nfs4::LockRange& a, const nfs4::LockRange& b) {
   return std::tie(a.first, a.last, a.exclusive) < std::tie(b.first, b.last, b.exclusive);
@@ -41,10 +46,9 @@ LockState* LockTable::find(ClientId client, uint64_t inode, ByteSpan owner) {
   return by_owner_.find(client, inode, owner);
 }
 
-std::vector<LockState*> LockTable::locks_of_open(const StateidOther& open) const {
+const LockTable::Set& LockTable::locks_of_open(const StateidOther& open) const {
   const auto found = by_open_.find(open);
-  if (found == by_open_.end()) return {};
-  return {found->second.begin(), found->second.end()};
+  return found == by_open_.end() ? kNoLocks : found->second;
 }
 
 const LockTable::Set& LockTable::locks_of_client(ClientId client) const {
@@ -91,6 +95,7 @@ LockState& LockTable::add(LockState state) {
   by_owner_.insert(added);
   by_client_[added.client].insert(&added);
   by_open_[added.open].insert(&added);
+  if (memory_ != nullptr) memory_->hold(added.client, bytes_of(added));
   const bool fresh = by_other_.emplace(added.other, std::move(owned)).second;
   CHECK(fresh);
   return added;
@@ -106,10 +111,18 @@ void LockTable::replace(LockState& state, LockState changed) {
   std::ranges::set_difference(changed.ranges.all(), state.ranges.all(), std::back_inserter(come), in_front);
   unindex(state, gone);
   index(state, come);
+  if (memory_ != nullptr) {
+    memory_->hold(state.client, bytes_of(changed));
+    memory_->give_back(state.client, bytes_of(state));
+  }
   // Its owner's name stays where it is: that is indexed.
   state.seqid = changed.seqid;
   state.ranges = std::move(changed.ranges);
   released(state.inode, gone);
+}
+
+bool LockTable::has_room(ClientId client) const {
+  return memory_ == nullptr || memory_->has_room(client);
 }
 
 void LockTable::remove(std::span<LockState* const> states) {
@@ -123,6 +136,7 @@ void LockTable::remove(std::span<LockState* const> states) {
     file.locks.erase(state);
     if (file.locks.empty()) by_file_.erase(state->inode);
     by_owner_.erase(*state);
+    if (memory_ != nullptr) memory_->give_back(state->client, bytes_of(*state));
     drop(by_client_, state->client, state);
     drop(by_open_, state->open, state);
     by_other_.erase(StateidOther(state->other));

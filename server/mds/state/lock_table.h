@@ -20,6 +20,8 @@
 
 namespace pnfsrdma::mds {
 
+class StateMemory;
+
 // The byte-range locks of one lock owner on one file, behind one stateid (RFC 8881, 9.1.1). Made by the
 // owner's first LOCK; it stays when the last range is unlocked, until FREE_STATEID or the CLOSE of its open.
 // Owned by the LockTable; its address is stable as long as it lives.
@@ -48,13 +50,14 @@ class LockTable {
   };
   using Set = std::set<LockState*, Order>;
 
-  LockTable() = default;
+  // `memory` counts them; null: nobody does.
+  explicit LockTable(StateMemory* memory = nullptr) : memory_(memory) {}
   LockTable(const LockTable&) = delete;
   LockTable& operator=(const LockTable&) = delete;
 
   LockState* find(const StateidOther& other);
   LockState* find(ClientId client, uint64_t inode, ByteSpan owner);
-  std::vector<LockState*> locks_of_open(const StateidOther& open) const;
+  const Set& locks_of_open(const StateidOther& open) const;
   const Set& locks_of_client(ClientId client) const;
   const Set& locks_of_file(uint64_t inode) const;
 
@@ -73,6 +76,8 @@ class LockTable {
   // Whoever waits is looked for once a file, however many locks of it go.
   void remove(std::span<LockState* const> states);
   size_t size() const { return by_other_.size(); }
+  // Whether there is memory for one more range of this client.
+  bool has_room(ClientId client) const;
 
   // Called when locks of a file may have become less, with the ranges that are not held any more as they
   // were.
@@ -94,6 +99,7 @@ class LockTable {
     if (released_ && !ranges.empty()) released_(inode, ranges);
   }
 
+  StateMemory* const memory_;
   std::unordered_map<StateidOther, std::unique_ptr<LockState>, StateidOtherHash> by_other_;
   OwnerIndex<LockState> by_owner_;
   std::unordered_map<uint64_t, File> by_file_;

@@ -13,6 +13,27 @@ namespace {
 
 // More than these ask again without being told.
 constexpr size_t kWaitersMax = 4096;
+// So many are told at once; the others ask again, too.
+constexpr size_t kToldAtOnce = 128;
+
+// The bytes of all of them, in order: ranges that have none in common.
+std::vector<nfs4::LockRange> joined(std::span<const nfs4::LockRange> ranges) {
+  std::vector<nfs4::LockRange> sorted(ranges.begin(), ranges.end());
+  std::ranges::sort(sorted, {}, &nfs4::LockRange::first);
+  std::vector<nfs4::LockRange> result;
+  for (const nfs4::LockRange& range : sorted) {
+    if (!result.empty() && range.first <= result.back().last)
+      result.back().last = std::max(result.back().last, range.last);
+    else
+      result.push_back(range);
+  }
+  return result;
+}
+
+bool any_meets(const std::vector<nfs4::LockRange>& joined, const nfs4::LockRange& wanted) {
+  const auto first = std::ranges::lower_bound(joined, wanted.first, {}, &nfs4::LockRange::last);
+  return first != joined.end() && first->first <= wanted.last;
+}
 
 }  // namespace
 
@@ -62,12 +83,13 @@ void LockWaiters::look(uint64_t inode, std::span<const nfs4::LockRange> released
   const auto file = by_file_.find(inode);
   if (file == by_file_.end()) return;
   std::map<uint64_t, Waiting*> candidates;  // in the order in which they came
-  for (const nfs4::LockRange& range : released) {
-    file->second.visit(range.first, range.last, [&](Waiting* waiting, uint64_t, uint64_t) {
-      candidates.emplace(waiting->number, waiting);
-      return true;
-    });
-  }
+  // One look for all ranges: of many, each could find everybody.
+  const std::vector<nfs4::LockRange> free_now = joined(released);
+  const nfs4::LockRange span{free_now.front().first, free_now.back().last};
+  file->second.visit(span.first, span.last, [&](Waiting* waiting, uint64_t, uint64_t) {
+    if (any_meets(free_now, waiting->wanted)) candidates.emplace(waiting->number, waiting);
+    return true;
+  });
   RangeIndex<const Waiting*> promised;
   std::vector<Waiting*> told;
   const SteadyTime now = clock_.now();
@@ -83,10 +105,9 @@ void LockWaiters::look(uint64_t inode, std::span<const nfs4::LockRange> released
     if (!free || locks_.conflict(inode, wanted, waiting->client, waiting->owner)) continue;
     promised.insert(wanted.first, wanted.last, waiting);
     told.push_back(waiting);
-    const auto covered = [&](const nfs4::LockRange& range) {
-      return wanted.first <= range.first && range.last <= wanted.last;
-    };
-    if (wanted.exclusive && std::ranges::all_of(released, covered)) break;  // nothing is left
+    if (told.size() == kToldAtOnce) break;
+    const bool takes_all = wanted.first <= span.first && span.last <= wanted.last;
+    if (wanted.exclusive && takes_all) break;  // nothing is left
   }
   for (Waiting* const waiting : told) {
     tell(*waiting);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string_view>
 
+#include "server/mds/state/state_memory.h"
 #include "shared/base/check.h"
 
 namespace pnfsrdma::mds {
@@ -12,6 +13,10 @@ namespace pnfsrdma::mds {
 namespace {
 
 const OpenTable::Set kNoOpens;
+
+size_t bytes_of(const OpenState& state) {
+  return StateMemory::kOpenBytes + state.owner.size();
+}
 
 }  // namespace
 
@@ -98,6 +103,7 @@ OpenState& OpenTable::add(OpenState state) {
   file.count(added, 1);
   by_client_[added.client].insert(&added);
   by_owner_.insert(added);
+  if (memory_ != nullptr) memory_->hold(added.client, bytes_of(added));
   const bool fresh = by_other_.emplace(added.other, std::move(owned)).second;
   CHECK(fresh);
   return added;
@@ -112,7 +118,12 @@ void OpenTable::replace(OpenState& state, OpenState changed) {
   file.count(state, 1);
 }
 
+bool OpenTable::has_room(ClientId client) const {
+  return memory_ == nullptr || memory_->has_room(client);
+}
+
 void OpenTable::remove(OpenState& state) {
+  if (memory_ != nullptr) memory_->give_back(state.client, bytes_of(state));
   by_owner_.erase(state);
   const auto file = by_file_.find(state.inode);
   CHECK(file != by_file_.end());

@@ -17,6 +17,8 @@
 
 namespace pnfsrdma::mds {
 
+class StateMemory;
+
 // Bits of share_access and share_deny (RFC 8881, 18.16.1) without the wishes about delegations.
 inline constexpr uint32_t kShareRead = 1;
 inline constexpr uint32_t kShareWrite = 2;
@@ -50,7 +52,8 @@ class OpenTable {
   };
   using Set = std::set<OpenState*, Order>;
 
-  OpenTable() = default;
+  // `memory` counts them; null: nobody does.
+  explicit OpenTable(StateMemory* memory = nullptr) : memory_(memory) {}
   OpenTable(const OpenTable&) = delete;
   OpenTable& operator=(const OpenTable&) = delete;
 
@@ -81,6 +84,8 @@ class OpenTable {
   void replace(OpenState& state, OpenState changed);
   void remove(OpenState& state);
   size_t size() const { return by_other_.size(); }
+  // Whether there is memory for one more of this client.
+  bool has_room(ClientId client) const;
 
  private:
   // How many opens there are, how many of them have a right, and how many deny it: by kShareRead - 1 and
@@ -99,6 +104,7 @@ class OpenTable {
     void count(const OpenState& state, size_t by);
     size_t writers_of(ClientId client) const;
   };
+  StateMemory* const memory_;
   std::unordered_map<StateidOther, std::unique_ptr<OpenState>, StateidOtherHash> by_other_;
   std::unordered_map<uint64_t, File> by_file_;
   std::unordered_map<ClientId, Set> by_client_;

@@ -10,12 +10,19 @@ namespace pnfsrdma::mds {
 
 namespace {
 
-void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens, LockTable& locks,
-          DelegationTable& delegations) {
+// Returns the clients whose end has begun.
+std::vector<ClientId> keep(StateStore::Loaded loaded, StateStore& store, ClientTable& clients,
+                           OpenTable& opens, LockTable& locks, DelegationTable& delegations) {
   for (Client& client : loaded.clients) {
-    // Two records of one owner: the daemon died while the older one was being taken apart. The newer has the
-    // name.
-    if (!clients.find_confirmed(client.owner)) clients.restore(std::move(client));
+    const ClientId id = client.id;
+    if (!clients.find_confirmed(client.owner)) {
+      clients.restore(std::move(client));
+      continue;
+    }
+    // Two records of one owner, as earlier versions could leave them (StateStore::keep). Which is the older nobody
+    // knows; one of them ends, for good.
+    if (const auto marked = store.mark_expiring(id); !marked) store.keep(id);
+    loaded.expiring.push_back(id);
   }
   const std::set<ClientId> expiring(loaded.expiring.begin(), loaded.expiring.end());
   for (OpenState& open : loaded.opens) {
@@ -30,6 +37,7 @@ void keep(StateStore::Loaded loaded, ClientTable& clients, OpenTable& opens, Loc
   }
   log_info("mds", "state-kept clients={} opens={} locks={} delegations={} expiring={}", clients.size(),
            opens.size(), locks.size(), delegations.size(), expiring.size());
+  return std::move(loaded.expiring);
 }
 
 void remember_delegations(const StateStore::Loaded& loaded, GracePeriod& grace) {
@@ -51,12 +59,11 @@ Result<std::vector<ClientId>> recover_state(const BootRecord& boot, StateStore& 
   TRY_ASSIGN(StateStore::Loaded loaded, store.load());
   TRY_ASSIGN(const bool in_grace, store.in_grace());
   if (boot.same_host_boot && !in_grace) {
-    std::vector<ClientId> expiring = loaded.expiring;
-    keep(std::move(loaded), clients, opens, locks, delegations);
+    std::vector<ClientId> expiring = keep(std::move(loaded), store, clients, opens, locks, delegations);
     if (boot.lease_before > clients.lease()) clients.lengthen_leases(boot.lease_before - clients.lease());
     return expiring;
   }
-  TRY(store.note_grace(true));
+  TRY(store.note_grace());
   TRY(store.forget_opens());
   std::vector<Bytes> owners;
   std::vector<ClientId> old;
@@ -68,10 +75,7 @@ Result<std::vector<ClientId>> recover_state(const BootRecord& boot, StateStore& 
   // The records stay until then: another reboot in the middle must find who had not reclaimed yet.
   grace.begin(owners, grace_longest, [&store, old, grace_ended = std::move(grace_ended)] {
     // One that was left could reclaim after the next start what others get now.
-    for (const ClientId client : old) {
-      if (!store.forget_client(client)) return false;
-    }
-    if (!store.note_grace(false)) return false;
+    if (!store.end_grace(old)) return false;
     if (grace_ended) grace_ended();
     return true;
   });

@@ -17,7 +17,9 @@ struct ServerLimits {
   uint32_t operations_max = 64;                        // ca_maxoperations
   uint32_t session_slots_max = 64;                     // ca_maxrequests
   uint32_t sessions_per_client_max = 16;
-  uint32_t clients_max = 4096;
+  uint32_t clients_max = 4096;              // confirmed
+  uint32_t clients_per_address_max = 2048;  // of these; a NAT may have many behind it
+  uint32_t unconfirmed_clients_max = 1024;  // further ones take the places of the oldest
   uint32_t opens_per_client_max = 1 << 20;
   uint32_t lock_owners_per_client_max = 1 << 16;  // counted once for each file
   uint32_t back_slots_max = 16;

@@ -13,8 +13,12 @@ Session::~Session() {
   if (memory_ != nullptr) memory_->give_back(reserved_);
 }
 
+size_t Session::cost_of(size_t slots) const {
+  return kSessionBytes + slots * reply_slot_bytes(fore_.max_response_size_cached);
+}
+
 bool Session::reserve(rpc::MemoryBudget* memory) {
-  const size_t bytes = (slots_.highest() + size_t{1}) * reply_slot_bytes(fore_.max_response_size_cached);
+  const size_t bytes = cost_of(slots_.highest() + size_t{1});
   if (memory == nullptr) return true;
   if (!memory->reserve(bytes)) return false;
   memory_ = memory;
@@ -25,7 +29,8 @@ bool Session::reserve(rpc::MemoryBudget* memory) {
 void Session::limit_reply_cache(size_t bytes, bool grow) {
   if (memory_ == nullptr) return;
   const size_t each = reply_slot_bytes(fore_.max_response_size_cached);
-  const auto slots = static_cast<uint32_t>(std::clamp<size_t>(bytes / each, 1, fore_.max_requests));
+  const size_t of_slots = bytes - std::min(bytes, kSessionBytes);
+  const auto slots = static_cast<uint32_t>(std::clamp<size_t>(of_slots / each, 1, fore_.max_requests));
   if (slots <= slots_.target_highest()) {
     slots_.set_target_highest(slots - 1);
   } else if (grow) {
@@ -38,7 +43,7 @@ void Session::limit_reply_cache(size_t bytes, bool grow) {
 
 void Session::give_back_slots() {
   if (memory_ == nullptr) return;
-  const size_t needed = (slots_.highest() + size_t{1}) * reply_slot_bytes(fore_.max_response_size_cached);
+  const size_t needed = cost_of(slots_.highest() + size_t{1});
   if (needed >= reserved_) return;
   memory_->give_back(reserved_ - needed);
   reserved_ = needed;

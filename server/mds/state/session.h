@@ -40,6 +40,9 @@ inline size_t reply_slot_bytes(uint32_t cached_bytes) {
   return std::max<size_t>(cached_bytes, kLeast) + sizeof(Slot) + 64;
 }
 
+// What a session costs besides: itself, its places in the indexes, its backchannel.
+inline constexpr size_t kSessionBytes = 2048;
+
 // One session (RFC 8881, 2.10). Shared by the SessionTable and the COMPOUNDs that run in it; destroyed()
 // tells those that it is no longer in the table.
 class Session {
@@ -87,6 +90,7 @@ class Session {
 
  private:
   using Connections = std::vector<std::weak_ptr<rpc::Connection>>;
+  size_t cost_of(size_t slots) const;
   static void bind(Connections& connections, const rpc::ConnectionPointer& connection);
   static bool contains(const Connections& connections, const rpc::Connection& connection);
   static rpc::ConnectionPointer newest(const Connections& connections);

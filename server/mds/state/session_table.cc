@@ -23,13 +23,17 @@ size_t SessionTable::Hash::operator()(const SessionId& id) const {
 
 uint32_t SessionTable::affordable_slots(uint32_t asked, uint32_t cached_bytes) const {
   if (memory_ == nullptr) return asked;
-  const size_t rest = memory_->reservable() / reply_slot_bytes(cached_bytes);
+  const size_t bytes = memory_->reservable();
+  const size_t rest = (bytes - std::min(bytes, kSessionBytes)) / reply_slot_bytes(cached_bytes);
   return static_cast<uint32_t>(std::min<size_t>({asked, rest, std::max<size_t>(rest / kShareOfRest, 1)}));
 }
 
 void SessionTable::start(EventLoop& loop) {
   loop.after(kBalanceEvery, [this, &loop] {
-    balance();
+    {
+      const EventLoop::Step step(loop, "session-balance");
+      balance();
+    }
     start(loop);
   });
 }

@@ -79,6 +79,11 @@ std::string_view delegation_key(const DelegationState& delegation) {
   return as_text(delegation.other);
 }
 
+void mark(Batch& batch, ClientId client) {
+  Records::erase(batch, RecordKind::kClient, client_key(client));
+  Records::put(batch, RecordKind::kExpiring, client_key(client), "");
+}
+
 Outcome<> outcome(const Result<>& result) {
   if (!result) return std::unexpected(status_of(result.error()));
   return {};
@@ -160,10 +165,21 @@ Outcome<> StateStore::put(const Client& client) {
       .reclaim_complete = client.reclaim_complete,
       .create_sequence = client.create_sequence};
   const Bytes value = xdr::encode_to_bytes(record);
-  return outcome(records_.put(RecordKind::kClient, client_key(client.id), as_text(value)));
+  Batch batch;
+  for (const ClientId kept : kept_) mark(batch, kept);
+  Records::put(batch, RecordKind::kClient, client_key(client.id), as_text(value));
+  TRY(commit(batch));
+  kept_.clear();
+  return {};
 }
 
 Outcome<> StateStore::put(const OpenState& open) {
+  Batch batch;
+  put(batch, open);
+  return commit(batch);
+}
+
+void StateStore::put(Batch& batch, const OpenState& open) {
   const OpenRecord record{.other = open.other,
                           .seqid = open.seqid,
                           .client = open.client,
@@ -173,7 +189,7 @@ Outcome<> StateStore::put(const OpenState& open) {
                           .deny = open.deny,
                           .combinations = open.combinations};
   const Bytes value = xdr::encode_to_bytes(record);
-  return outcome(records_.put(RecordKind::kOpen, open_key(open), as_text(value)));
+  Records::put(batch, RecordKind::kOpen, open_key(open), as_text(value));
 }
 
 Outcome<> StateStore::put(const LockState& lock) {
@@ -209,6 +225,12 @@ Outcome<> StateStore::erase(const LockState& lock) {
   return outcome(records_.erase(RecordKind::kLock, lock_key(lock)));
 }
 
+Outcome<> StateStore::erase(const std::vector<LockState*>& locks) {
+  Batch batch;
+  for (const LockState* lock : locks) Records::erase(batch, RecordKind::kLock, lock_key(*lock));
+  return commit(batch);
+}
+
 Outcome<> StateStore::erase(const OpenState& open, const std::vector<LockState*>& locks) {
   Batch batch;
   for (const LockState* lock : locks) Records::erase(batch, RecordKind::kLock, lock_key(*lock));
@@ -218,8 +240,7 @@ Outcome<> StateStore::erase(const OpenState& open, const std::vector<LockState*>
 
 Outcome<> StateStore::mark_expiring(ClientId client) {
   Batch batch;
-  Records::erase(batch, RecordKind::kClient, client_key(client));
-  Records::put(batch, RecordKind::kExpiring, client_key(client), "");
+  mark(batch, client);
   return commit(batch);
 }
 
@@ -242,10 +263,6 @@ Outcome<> StateStore::commit(Batch& batch) {
   return {};
 }
 
-Result<> StateStore::forget_client(ClientId client) {
-  return records_.erase(RecordKind::kClient, client_key(client));
-}
-
 Result<> StateStore::forget_opens() {
   TRY(records_.clear(RecordKind::kLock));
   TRY(records_.clear(RecordKind::kOpen));
@@ -253,13 +270,17 @@ Result<> StateStore::forget_opens() {
   return records_.clear(RecordKind::kExpiring);
 }
 
-Result<> StateStore::note_grace(bool running) {
+Result<> StateStore::note_grace() {
   Batch batch;
-  if (running) {
-    put_value(batch, meta_key(kGraceName), StoredNumber{1});
-  } else {
-    batch.erase(meta_key(kGraceName));
-  }
+  put_value(batch, meta_key(kGraceName), StoredNumber{1});
+  TRY(store_.commit(batch, CommitKind::kState));
+  return {};
+}
+
+Result<> StateStore::end_grace(const std::vector<ClientId>& clients) {
+  Batch batch;
+  for (const ClientId client : clients) Records::erase(batch, RecordKind::kClient, client_key(client));
+  batch.erase(meta_key(kGraceName));
   TRY(store_.commit(batch, CommitKind::kState));
   return {};
 }

@@ -33,10 +33,10 @@ TURNS = "pnfsrdma_mds_loop_turn_seconds_bucket"
 class Ours(Cluster):
     """A brick and an MDS below `folder`, without a mount; its exports take calls from any port."""
 
-    def __init__(self, bin_directory, folder, pool_size):
+    def __init__(self, bin_directory, folder, pool_size, **mds_options):
         tempfile.tempdir = str(folder)  # the cluster's home, and with it the metadata
         # More clients than there are reserved ports.
-        super().__init__(bin_directory, pool_size=pool_size, pool_directory=folder, insecure=True)
+        super().__init__(bin_directory, pool_size=pool_size, pool_directory=folder, insecure=True, **mds_options)
 
     def turns(self):
         """[(seconds, so many turns took at most so long)], cumulative."""

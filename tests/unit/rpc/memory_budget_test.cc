@@ -212,6 +212,29 @@ TEST_F(MemoryBudgetTest, KeptAnswersTakeHalfOfItAtMost) {
   EXPECT_EQ(budget_->held(), 0u);
 }
 
+TEST_F(MemoryBudgetTest, StateAndKeptAnswersLeaveAQuarterToConnections) {
+  start({.bytes = 8 * kMebibyte});
+  EXPECT_EQ(budget_->state_limit(), 4 * kMebibyte);
+  budget_->hold_state(4 * kMebibyte);
+  EXPECT_TRUE(budget_->reserve(2 * kMebibyte));
+  EXPECT_FALSE(budget_->reserve(1));
+  EXPECT_EQ(budget_->reservable(), 0u);
+  // What a start has brought.
+  budget_->hold_state(20 * kMebibyte);
+  EXPECT_EQ(budget_->held(), 6 * kMebibyte);
+  const auto account = open("192.0.2.1:1");
+  ASSERT_NE(account, nullptr);
+  account->hold(kMebibyte, kMebibyte, false);
+  EXPECT_TRUE(account->may_read());
+  account->hold(3 * kMebibyte, 3 * kMebibyte, false);
+  EXPECT_FALSE(account->may_read());
+  budget_->give_back_state(24 * kMebibyte);
+  EXPECT_TRUE(account->may_read());
+  EXPECT_EQ(budget_->reservable(), 2 * kMebibyte);
+  EXPECT_TRUE(budget_->reserve(2 * kMebibyte));
+  EXPECT_EQ(budget_->state_limit(), 2 * kMebibyte);
+}
+
 TEST_F(MemoryBudgetTest, AfterABurstTheHeapGivesBackAndInSteadyLoadItDoesNot) {
   start({});
   const auto account = open("192.0.2.1:1");

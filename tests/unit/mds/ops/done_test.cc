@@ -135,6 +135,42 @@ TEST_F(Done, LinkAnswersWhatItAnswered) {
   EXPECT_EQ(server_->names->lookup(kRootInode, "f").value()->nlink, 2u);
 }
 
+TEST_F(Done, AnOpenThatMadeItsFileAnswersWithThat) {
+  auto open = client_->open_arguments("f", kShareBoth);
+  open.how = creating(create_how(nfs4::CreateMode::kGuarded, mode_attribute(0644)));
+  const Operations sent = request({root(), open, nfs4::GetFileHandleArguments{}});
+  cut_off(sent);
+  for (int i = 0; i < 2; ++i) {
+    const auto repeated = server_->call(sent);
+    ASSERT_EQ(repeated.status, Status::kOk);
+    const auto& opened = response_at<nfs4::OpenResponse>(repeated, 2).result;
+    const auto& handle = response_at<nfs4::GetFileHandleResponse>(repeated, 3).result.object;
+    EXPECT_TRUE(opened.attributes_set.test(nfs4::Attribute::kMode));
+    EXPECT_FALSE(opened.change.atomic);
+    if (i == 0) continue;  // its answer may be lost as well
+    TestClient back(*server_);
+    back.id = client_->id;
+    ASSERT_TRUE(back.create_session(client_->create_sequence + 1).ok());
+    EXPECT_EQ(back.open(open).status, Status::kExist) << "that is another one";
+    nfs4::CloseArguments close;
+    close.open_stateid = opened.stateid;
+    EXPECT_EQ(back.status({nfs4::PutFileHandleArguments{handle}, close}), Status::kOk);
+  }
+  EXPECT_EQ(server_->opens.size(), 0U);
+  EXPECT_EQ(server_->call(sent).status, Status::kDeadSession) << "it is closed";
+}
+
+TEST_F(Done, AnOpenDoesNotOutliveTheHost) {
+  auto open = client_->open_arguments("f", kShareBoth);
+  open.how = creating(create_how(nfs4::CreateMode::kGuarded, mode_attribute(0644)));
+  const Operations sent = request({root(), open});
+  ASSERT_EQ(server_->call(sent).status, Status::kOk);
+  server_ = nullptr;
+  server_ =
+      std::make_unique<TestServer>(host_, std::vector{TestServer::default_export()}, /*same_boot=*/false);
+  EXPECT_EQ(server_->call(sent).status, Status::kDeadSession);
+}
+
 TEST_F(Done, EverythingElseOfAnEarlierSessionMeetsBadSession) {
   ASSERT_EQ(client_->status(make("a")), Status::kOk);
   const Operations sent = request(rename("a", "b"));

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <deque>
+#include <vector>
 
 #include "server/mds/ops/nfs_program.h"
 #include "shared/nfs4/compound.h"
@@ -149,6 +151,37 @@ TEST_F(IdleConnectionsTest, OneThatIsTheBackchannelOfAnySessionIsCalledAndStays)
   for (int i = 0; i < 3; ++i) join(others.emplace_back(server_, "behind" + std::to_string(i)), false);
   EXPECT_TRUE(alive_after(20));
   EXPECT_FALSE(callback_procedures_.empty());
+}
+
+// A rack has lost its power: each that ends costs system calls.
+TEST_F(IdleConnectionsTest, ManyEndSoManyATurn) {
+  constexpr size_t kMany = 200;
+  std::vector<rpc::ConnectionPointer> many;
+  std::vector<FileDescriptor> peers;
+  for (size_t i = 0; i < kMany; ++i) {
+    int sockets[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets), 0);
+    peers.emplace_back(sockets[1]);
+    many.push_back(
+        rpc::Connection::start(host_.loop, FileDescriptor(sockets[0]), {},
+                               [](const rpc::ConnectionPointer&, rpc::IncomingCall, rpc::Responder) {}));
+    idle_.watch(many.back());
+  }
+  const auto open = [&] {
+    return std::ranges::count_if(many, [](const auto& one) { return one->is_open(); });
+  };
+  for (int lease = 0; lease < 2; ++lease) pass(server_.limits.lease);
+  ASSERT_EQ(open(), kMany);
+  host_.clock.advance(server_.limits.lease);
+  host_.turn();
+  EXPECT_LT(open(), kMany);
+  EXPECT_GE(open(), kMany - 64) << "in one turn";
+  for (int turn = 0; turn < 10; ++turn) {
+    const auto before = open();
+    host_.turn();
+    EXPECT_LE(before - open(), 64);
+  }
+  EXPECT_EQ(open(), 0);
 }
 
 class IdleRdmaConnectionsTest : public IdleConnectionsTest {

@@ -213,6 +213,48 @@ TEST_F(LeaseTest, RestartOnTheSameBootKeepsClientsAndStateids) {
 }
 
 // A client hears of a shorter lease with its next session: until then it may be silent for as long as it was told.
+// The store refuses to forget who a client was before its reboot.
+TEST_F(LeaseTest, AfterARestartAClientIsWhoItWasLast) {
+  constexpr size_t kClients = 8;  // which record is found first is chance
+  std::vector<ClientId> last;
+  for (size_t i = 0; i < kClients; ++i) {
+    TestClient before(*server_, "client" + std::to_string(i));
+    before.connect();
+    ASSERT_TRUE(make(before, "f" + std::to_string(i)).ok());
+    TestClient rebooted(*server_, "client" + std::to_string(i), 2);
+    rebooted.id = rebooted.exchange_id().result.client_id;
+    host_.store.stall(1);
+    ASSERT_TRUE(rebooted.create_session(1).ok());
+    last.push_back(rebooted.id);
+  }
+  for (int start = 0; start < 2; ++start) {
+    server_ = nullptr;
+    server_ = std::make_unique<TestServer>(host_);
+    for (const ClientId id : last) EXPECT_NE(server_->clients.find(id), nullptr) << "start " << start;
+    EXPECT_EQ(server_->opens.size(), 0U) << "of those before";
+  }
+}
+
+// As earlier versions left them.
+TEST_F(LeaseTest, OfTwoRecordsOfOneOwnerOneEndsForGood) {
+  Client twin = *server_->clients.find(client_.id);
+  twin.id = client_.id + 1;
+  ASSERT_TRUE(server_->state_store.put(twin));
+  OpenState open;
+  open.other = make_stateid_other(StateKind::kOpen, SteadyTime(), host_.random);
+  open.client = twin.id;
+  open.inode = 1'000'000;
+  ASSERT_TRUE(server_->state_store.put(open));
+  const auto both = [&] { return server_->state_store.load()->clients.size() == 2; };
+  EXPECT_TRUE(both());
+  server_ = nullptr;
+  server_ = std::make_unique<TestServer>(host_);
+  EXPECT_EQ(server_->clients.size(), 1U);
+  EXPECT_FALSE(both());
+  EXPECT_EQ(server_->opens.size() + (server_->clients.find(twin.id) == nullptr ? 1U : 0U), 1U)
+      << "with what it had open";
+}
+
 TEST_F(LeaseTest, AClientOfBeforeHasTheLeaseItWasTold) {
   ASSERT_TRUE(make(client_, "f").ok());
   server_ = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include "tests/unit/mds/ops/test_server.h"
 
@@ -339,6 +340,137 @@ TEST_F(LockTest, OnlyWhoWaitsForReleasedBytesIsTold) {
   EXPECT_EQ(server_->lock_waiters.size(), 1U) << "the rest is still locked";
   ASSERT_TRUE(first_.unlock(stateid, 100, 10).ok());
   EXPECT_EQ(server_->lock_waiters.size(), 0U);
+}
+
+// A CLOSE of an open with many lock owners.
+class ManyLocksTest : public LockTest {
+ protected:
+  static constexpr size_t kLocks = 3000;
+
+  ManyLocksTest() {
+    for (size_t i = 0; i < kLocks; ++i) {
+      LockState lock;
+      lock.other = make_stateid_other(StateKind::kLock, SteadyTime(), host_.random);
+      lock.client = first_.client.id;
+      lock.inode = inode_;
+      lock.owner = Bytes(8);
+      store_big_endian(lock.owner.data(), uint64_t{i});
+      lock.open = first_.open.other;
+      lock.ranges.lock({4 * i, 4 * i + 1, true});
+      CHECK(server_->state_store.put(lock).has_value());
+      server_->locks.add(std::move(lock));
+    }
+    server_->leases.start(*loop_, Milliseconds(1000));
+    nfs4::CloseArguments close;
+    close.open_stateid = first_.open;
+    reply_ =
+        server_->begin({first_.client.next_sequence(), nfs4::PutFileHandleArguments{first_.handle}, close});
+  }
+  ~ManyLocksTest() override { server_ = nullptr; }  // before the loop
+
+  size_t left() const { return server_->locks.locks_of_client(first_.client.id).size(); }
+
+  std::unique_ptr<EventLoop> loop_ = std::make_unique<EventLoop>(host_.clock);
+  const uint64_t inode_ = server_->opens.find(first_.open.other)->inode;
+  std::shared_ptr<std::shared_ptr<const Bytes>> reply_;
+};
+
+TEST_F(ManyLocksTest, GoSoManyATurnBeforeTheOpenDoes) {
+  EXPECT_GT(left(), kLocks - 300) << "in the turn of the CLOSE";
+  while (left() > 300) {
+    const size_t before = left();
+    EXPECT_NE(server_->opens.find(first_.open.other), nullptr);
+    const LockState* const last = *server_->locks.locks_of_client(first_.client.id).rbegin();
+    EXPECT_EQ(second_.lock(LockType::kWrite, last->ranges.all().front().first, 1).status, Status::kDenied);
+    loop_->run_once(Milliseconds(0));
+    ASSERT_LT(left(), before);
+    EXPECT_LE(before - left(), 300U) << "in one turn";
+  }
+  for (int turn = 0; turn < 3; ++turn) {
+    loop_->run_once(Milliseconds(0));
+    host_.turn();
+  }
+  EXPECT_EQ(left(), 0U);
+  EXPECT_EQ(server_->opens.find(first_.open.other), nullptr);
+  ASSERT_NE(*reply_, nullptr);
+  EXPECT_EQ(xdr::decode_from<nfs4::CompoundResults>(**reply_)->status, Status::kOk);
+}
+
+TEST_F(ManyLocksTest, ARestartLeavesTheOpenWithTheRestAndCloseGoesOn) {
+  loop_->run_once(Milliseconds(0));
+  const size_t kept = left();
+  ASSERT_GT(kept, 0U);
+  server_ = nullptr;
+  server_ = std::make_unique<TestServer>(host_);
+  Locker back(*server_, first_);
+  EXPECT_NE(server_->opens.find(first_.open.other), nullptr);
+  EXPECT_EQ(left(), kept);
+  EXPECT_EQ(back.close(), Status::kOk);
+  EXPECT_EQ(left(), 0U);
+  server_ = nullptr;
+  server_ = std::make_unique<TestServer>(host_);
+  EXPECT_EQ(server_->locks.size(), 0U);
+}
+
+TEST_F(ManyLocksTest, WhatTheStoreRefusesStaysAndIsClosedLater) {
+  host_.store.stall(1);
+  for (int turn = 0; turn < 3; ++turn) {
+    loop_->run_once(Milliseconds(0));
+    host_.turn();
+  }
+  EXPECT_GT(left(), 0U);
+  ASSERT_NE(*reply_, nullptr);
+  EXPECT_EQ(xdr::decode_from<nfs4::CompoundResults>(**reply_)->status, Status::kDelay);
+  EXPECT_NE(server_->opens.find(first_.open.other), nullptr);
+}
+
+// A COMPOUND has room for 63 of them.
+TEST_F(LockTest, GivingUpManyRangesTakesATurnOfItsOwn) {
+  const LockState* held = nullptr;
+  nfs4::Stateid stateid;
+  for (uint64_t i = 0; i < 300; ++i) {
+    const auto locked = first_.lock(LockType::kWrite, 2 * i, 1);
+    ASSERT_TRUE(locked.ok());
+    stateid = locked.result.lock_stateid;
+  }
+  held = server_->locks.find(stateid.other);
+  EventLoop loop(host_.clock);
+  server_->leases.start(loop, Milliseconds(1000));
+  const nfs4::UnlockArguments unlock{LockType::kWrite, 0, stateid, 0, kToTheEnd};
+  const auto reply =
+      server_->begin({first_.client.next_sequence(), nfs4::PutFileHandleArguments{first_.handle}, unlock});
+  EXPECT_EQ(held->ranges.all().size(), 300U);
+  loop.run_once(Milliseconds(0));
+  EXPECT_TRUE(held->ranges.empty());
+  host_.turn();
+  ASSERT_NE(*reply, nullptr);
+  EXPECT_EQ(xdr::decode_from<nfs4::CompoundResults>(**reply)->status, Status::kOk);
+  server_ = nullptr;  // before the loop
+}
+
+// Everybody waits for the whole file, which was locked piece by piece: nobody is looked at for each of them.
+TEST_F(LockTest, ManyWaitersAreLookedAtOnceAndSoManyAreTold) {
+  constexpr size_t kWaiters = 4000;
+  const auto locked = first_.lock(LockType::kWrite, 0, 1);
+  nfs4::Stateid stateid = locked.result.lock_stateid;
+  LockState many = *server_->locks.find(stateid.other);
+  for (uint64_t i = 1; i < kLockRangesMax; ++i) many.ranges.lock({2 * i, 2 * i, true});
+  const uint64_t inode = many.inode;
+  server_->locks.replace(*server_->locks.find(stateid.other), std::move(many));
+  for (uint64_t i = 0; i < kWaiters; ++i) {
+    Bytes owner(8);
+    store_big_endian(owner.data(), i);
+    server_->lock_waiters.add({second_.client.id, inode, {}, owner, {0, kToTheEnd, false}});
+  }
+  ASSERT_EQ(server_->lock_waiters.size(), kWaiters);
+  timespec begun{};
+  timespec ended{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begun);
+  ASSERT_TRUE(first_.unlock(stateid, 0, kToTheEnd).ok());
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ended);
+  EXPECT_LT(ended.tv_sec - begun.tv_sec, 2)
+      << "with sanitizers some hundredths; with a look for each a minute";
+  EXPECT_EQ(server_->lock_waiters.size(), kWaiters - 128);
 }
 
 TEST_F(LockTest, WaiterIsRememberedUntilItHasTheLockOrIsTold) {

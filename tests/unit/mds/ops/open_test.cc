@@ -121,6 +121,20 @@ TEST_F(OpenTest, WhatIsPutOffHasCreatedNothing) {
   EXPECT_TRUE(client_.open(create("g", nfs4::CreateMode::kGuarded, mode_attribute(0644))).ok());
 }
 
+// A crash, or a store that refuses the second batch, would leave a name that the next GUARDED one meets.
+TEST_F(OpenTest, AFileAndTheOpenThatMakesItAreOneBatch) {
+  for (const auto mode : {nfs4::CreateMode::kGuarded, nfs4::CreateMode::kUnchecked}) {
+    const std::string name = mode == nfs4::CreateMode::kGuarded ? "guarded" : "unchecked";
+    const Sequence before = host_.store.last_sequence();
+    const auto made = client_.open(create(name, mode, mode_attribute(0644)));
+    ASSERT_TRUE(made.ok());
+    EXPECT_EQ(host_.store.last_sequence(), before + 1);
+    EXPECT_EQ(write(made.result.stateid, "x"), Status::kOk);
+    EXPECT_EQ(close(made.result.stateid), Status::kOk);
+  }
+  EXPECT_EQ(server_.opens.size(), 0U);
+}
+
 TEST_F(OpenTest, TruncationThatWaitsForABrickHappensOnce) {
   ASSERT_TRUE(make("f").ok());
   nfs4::Attributes attributes = mode_attribute(0644);

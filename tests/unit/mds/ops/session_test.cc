@@ -214,6 +214,49 @@ TEST_F(SessionTest, RebootedClientLosesItsOldStateWhenTheNewIsConfirmed) {
   EXPECT_EQ(client_.call({}).status, Status::kBadSession);
 }
 
+// Anybody may ask for a client ID, in one call each.
+TEST_F(SessionTest, AFloodOfExchangeIdsKeepsNobodyFromConfirmingHis) {
+  server_.limits.unconfirmed_clients_max = 8;
+  server_.peer = "10.0.0.2:900";
+  const auto exchanged = client_.exchange_id();
+  client_.id = exchanged.result.client_id;
+  server_.peer = "10.0.0.1:900";
+  for (int i = 0; i < 100; ++i) {
+    TestClient stranger(server_, "stranger" + std::to_string(i));
+    EXPECT_TRUE(stranger.exchange_id().ok());
+    EXPECT_LE(server_.clients.unconfirmed(), 8U);
+  }
+  server_.peer = "10.0.0.2:900";
+  EXPECT_TRUE(client_.create_session(exchanged.result.sequence_id).ok());
+  server_.peer = "10.0.0.3:900";
+  TestClient late(server_, "late");
+  late.connect();
+}
+
+TEST_F(SessionTest, OneAddressHasAShareOfThePlaces) {
+  server_.limits.clients_max = 3;
+  server_.limits.clients_per_address_max = 2;
+  const auto joins = [&](const std::string& address, const std::string& owner, uint64_t incarnation = 1) {
+    server_.peer = address + ":900";
+    TestClient client(server_, owner, incarnation);
+    const auto exchanged = client.exchange_id();
+    client.id = exchanged.result.client_id;
+    return client.create_session(exchanged.result.sequence_id).status;
+  };
+  EXPECT_EQ(joins("10.0.0.1", "a"), Status::kOk);
+  EXPECT_EQ(joins("10.0.0.1", "b"), Status::kOk);
+  EXPECT_EQ(joins("10.0.0.1", "c"), Status::kDelay);
+  EXPECT_EQ(joins("10.0.0.1", "b", 2), Status::kOk) << "it has rebooted, and replaces itself";
+  EXPECT_EQ(joins("10.0.0.2", "d"), Status::kOk);
+  EXPECT_EQ(joins("10.0.0.3", "e"), Status::kDelay) << "as many as there may be";
+  const auto d = server_.clients.find_confirmed(as_bytes("d"));
+  ASSERT_NE(d, nullptr);
+  server_.leases.retire(d, [] {});
+  EXPECT_EQ(joins("10.0.0.3", "e"), Status::kOk);
+  EXPECT_EQ(server_.clients.confirmed_of("10.0.0.1"), 2U);
+  EXPECT_EQ(server_.clients.confirmed_of("10.0.0.2"), 0U);
+}
+
 // --- CREATE_SESSION (18.36.4) ---
 
 TEST_F(SessionTest, CreateSessionHasItsOwnReplayCache) {

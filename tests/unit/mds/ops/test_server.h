@@ -20,6 +20,7 @@
 #include "server/mds/state/recovery.h"
 #include "server/mds/state/server_limits.h"
 #include "server/mds/state/session_table.h"
+#include "server/mds/state/state_memory.h"
 #include "server/mds/state/state_store.h"
 #include "tests/doubles/metadata/memory_store.h"
 #include "tests/unit/mds/ops/fake_data.h"
@@ -37,6 +38,7 @@ struct TestHost {
   EventLoop loop{clock};
   MemoryStore store{loop};
   NamespaceOptions options;
+  rpc::MemoryLimits memory_limits;
   uint64_t starts = 0;
   Milliseconds lease_before{};  // that clients of earlier starts were told
 
@@ -80,6 +82,8 @@ class TestServer {
   Exports exports;
   std::unique_ptr<HandleKeys> handles;
   ClientTable clients;
+  rpc::MemoryBudget memory;
+  StateMemory state_memory;
   SessionTable sessions;
   OpenTable opens;
   LockTable locks;

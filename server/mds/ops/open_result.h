@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "shared/nfs4/operations.h"
+
+namespace pnfsrdma::mds {
+
+// What every OPEN answers, without what it has changed and given (RFC 8881, 18.16.2).
+inline nfs4::OpenResult open_result(const nfs4::Stateid& stateid) {
+  // Without LOCKTYPE_POSIX a client says ENOLCK by itself.
+  constexpr uint32_t kFlags =
+      nfs4::kOpenResultPreserveUnlinked | nfs4::kOpenResultLockTypePosix | nfs4::kOpenResultMayNotifyLock;
+  nfs4::OpenResult result;
+  result.stateid = stateid;
+  result.flags = kFlags;
+  return result;
+}
+
+// The attributes of a file that has been made this way.
+inline nfs4::Bitmap created_with(const nfs4::CreateHow& how) {
+  if (const auto* exclusive = how.get_if<nfs4::CreateMode::kExclusive41>())
+    return exclusive->attributes.mask();
+  if (const auto* guarded = how.get_if<nfs4::CreateMode::kGuarded>()) return guarded->mask();
+  if (const auto* unchecked = how.get_if<nfs4::CreateMode::kUnchecked>()) return unchecked->mask();
+  return {};
+}
+
+}  // namespace pnfsrdma::mds
