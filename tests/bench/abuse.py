@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The abuse table: each attack of tests/integration/attacks.py against a real metadata server and brick, with what a
-healthy client waits before, during and after, and the server's memory.
+healthy client waits before, during and after, the turns of the server's loop during the attack (99.99 % of them took at most
+so long, and all), and the server's memory.
 
     tests/bench/abuse.py BIN-DIRECTORY [--budget MIB] [--scale SHARE] [--only ATTACK] [--after SECONDS]
                          [--pin | --elsewhere]
@@ -22,6 +23,8 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import loop_turns  # noqa: E402
 import attacks  # noqa: E402
 import cluster  # noqa: E402
 
@@ -77,6 +80,7 @@ def measure(name, address, options):
         healthy.start()
         time.sleep(3)
         before, rss_before = healthy.take(), attacks.rss_mib(pid)
+        turns_before = loop_turns.read(attacked.home / "console.sock")
         peak = Peak(pid)
         peak.start()
         done, end = multiprocessing.Event(), multiprocessing.Event()
@@ -94,10 +98,12 @@ def measure(name, address, options):
         after, rss_after = healthy.take(), attacks.rss_mib(pid)
         peak.stopping.set()
         healthy.stop()
+        turns = loop_turns.between(turns_before, loop_turns.read(attacked.home / "console.sock"))
         lost = servers.log("mds").count("brick-lost")
         times = [f"{attacks.percentile(times, 0.99) * 1000:.2f}" for times in (before, during, after)]
         print(f"| {name}{' (no export)' if address == STRANGER else ''} | {' | '.join(times)} | "
-              f"{max(during, default=float('nan')) * 1000:.0f} | {rss_before:.0f} | {peak.mib:.0f} | {rss_after:.0f} | "
+              f"{max(during, default=float('nan')) * 1000:.0f} | "
+              f"{loop_turns.at_most(turns, 0.9999) * 1000:g} | {loop_turns.at_most(turns, 1) * 1000:g} | {rss_before:.0f} | {peak.mib:.0f} | {rss_after:.0f} | "
               f"{lost} |{' healthy client failed: ' + str(healthy.failed) if healthy.failed else ''}", flush=True)
 
 
@@ -117,8 +123,8 @@ def main():
     if options.pin:
         processor, *_, options.attackers_processor = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {processor})
-    print("| attack | p99 before, ms | during | after | longest | RSS before, MiB | peak | after | bricks lost |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| attack | p99 before, ms | during | after | longest | turns p99.99, ms | all turns | RSS before, MiB | peak | after | bricks lost |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for name in [options.only] if options.only else attacks.ATTACKS:
         measure(name, GREEDY, options)
         if name == "reply-caches":

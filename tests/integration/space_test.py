@@ -122,11 +122,15 @@ class Space(unittest.TestCase):
         self.assertEqual(before - self.settled(), 16 * KIB)
 
     @unittest.skipIf(shutil.which("mkfs.ext4") is None, "mkfs.ext4 is not installed")
-    def test_a_file_system_in_a_sparse_file(self):
+    def test_a_file_system_in_a_sparse_file_and_random_writes_to_it(self):
         def image(path):
             with open(path, "wb") as file:
                 file.truncate(20 << 30)
             subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "nodiscard", "-J", "size=32", str(path)], check=True)
+            dice = random.Random(15)
+            with open(path, "r+b", buffering=0) as file:
+                for _ in range(1000):
+                    os.pwrite(file.fileno(), CHUNK[:4 * KIB], dice.randrange((20 << 30) // (4 * KIB)) * 4 * KIB)
         local = self.cluster.home / "local.img"
         before = self.settled()
         image(self.mount / "image")

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "shared/nfs4/pmem_layout.h"
+#include "tests/bench/server/settings.h"
 #include "tests/bench/server/tree.h"
 
 namespace pnfsrdma::bench {
@@ -52,6 +53,13 @@ void put_layoutget(CompoundWriter& compound) {
   put(compound, arguments);
 }
 
+// To memory of the brick, by the server; nobody waits until it is durable.
+void put_bytes(CompoundWriter& compound, uint32_t size) {
+  static const Bytes kBytes(kFileBytes, std::byte{0x5a});
+  put(compound, nfs4::WriteArguments{nfs4::Stateid::current(), 0, nfs4::StableHow::kUnstable,
+                                     nfs4::Data::view_of(ByteSpan(kBytes).first(size))});
+}
+
 // OPEN and CLOSE, or what is held of the file, in one COMPOUND, by the current stateid.
 void build_file(Worker& worker, CompoundWriter& compound) {
   ManyFiles& many = worker.tree.many;
@@ -59,6 +67,7 @@ void build_file(Worker& worker, CompoundWriter& compound) {
   if (worker.taken == many.begun) ++many.begun;
   put_handle(compound, many.folders[worker.taken % many.folders.size()]);
   put(compound, open_arguments(worker, "file" + std::to_string(worker.taken), true));
+  if (many.bytes > 0) put_bytes(compound, many.bytes);
   if (many.layouts_held) put_layoutget(compound);
   if (!many.opens_held) put(compound, nfs4::CloseArguments{0, nfs4::Stateid::current()});
 }
@@ -96,6 +105,7 @@ Result<Filling> fill(Fleet& fleet, Tree& tree, const ServerSettings& settings) {
   tree.many.wanted = settings.fill;
   tree.many.layouts_held = settings.hold == "layouts";
   tree.many.opens_held = tree.many.layouts_held || settings.hold == "opens";
+  tree.many.bytes = settings.fill_bytes;
   tree.many.folders.resize(settings.folders);
   TRY(fleet.play(kFolders));
   auto before = std::chrono::steady_clock::now();

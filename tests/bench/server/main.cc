@@ -232,6 +232,9 @@ void add_options(CLI::App& app, ServerSettings& settings, std::vector<std::strin
   app.add_option("--aim", aim, "marks rows whose rate is below so many times the second server's");
   app.add_option("--fill", settings.fill,
                  "make so many files instead, and leave them: files a second, tenth by tenth");
+  app.add_option("--bytes", settings.fill_bytes, "with --fill: so many bytes are written to each file")
+      ->check(CLI::Range(uint32_t{0}, kFileBytes))
+      ->capture_default_str();
   app.add_option("--folders", settings.folders, "into so many folders")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

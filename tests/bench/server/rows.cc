@@ -5,6 +5,7 @@
 #include <array>
 
 #include "shared/nfs4/pmem_layout.h"
+#include "tests/bench/server/settings.h"
 #include "tests/bench/server/tree.h"
 
 namespace pnfsrdma::bench {
@@ -17,7 +18,6 @@ using nfs4::CompoundWriter;
 using nfs4::Status;
 
 constexpr uint32_t kBlock = 4096;
-constexpr uint32_t kFileBytes = 64 * 1024;
 constexpr uint32_t kRemovedAtOnce = 32;
 // What the Linux client asks of READDIR on pages of 4 KiB.
 constexpr uint32_t kPageNames = 8170;

@@ -13,7 +13,6 @@ import atexit
 import json
 import os
 import pathlib
-import re
 import resource
 import subprocess
 import sys
@@ -21,13 +20,13 @@ import tempfile
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parents[1] / "integration"))
+sys.path.insert(0, str(HERE.parent))
+import loop_turns  # noqa: E402
 import ganesha  # noqa: E402
 from cluster import Cluster, wait_until  # noqa: E402
-from console_client import Console  # noqa: E402
 
 DISK, TMPFS = "/var/tmp", "/dev/shm"
 AIM_PINNED, AIM_FREE = 2, 1  # times Ganesha's rate
-TURNS = "pnfsrdma_mds_loop_turn_seconds_bucket"
 
 
 class Ours(Cluster):
@@ -39,10 +38,7 @@ class Ours(Cluster):
         super().__init__(bin_directory, pool_size=pool_size, pool_directory=folder, insecure=True, **mds_options)
 
     def turns(self):
-        """[(seconds, so many turns took at most so long)], cumulative."""
-        text = Console(self.home / "console.sock").get("/metrics", prefix="").text
-        found = re.findall(rf'^{TURNS}{{[^}}]*le="([^"]+)"[^}}]*}} (\d+)', text, re.MULTILINE)
-        return [(float(border), int(count)) for border, count in found]
+        return loop_turns.read(self.home / "console.sock")
 
     def resident_mib(self):
         return {name: resident_mib(process.pid) for name, process in self.processes.items()}
@@ -73,10 +69,7 @@ def start_ganesha(folder, durable):
 
 def print_turns(before, after):
     """Of our MDS while it was measured: how many turns of its loop took how long."""
-    counts, last = [], 0
-    for (border, count), (_, earlier) in zip(after, before):
-        counts.append((border, count - earlier - last))
-        last = count - earlier
+    counts = loop_turns.between(before, after)
     total = max(1, sum(count for _, count in counts))
     print(f"\nturns of our MDS's loop meanwhile: {total:,}")
     print(f"{'at most':>10}{'turns':>14}{'share':>10}")

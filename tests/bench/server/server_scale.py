@@ -90,15 +90,23 @@ def teardown(ours):
     server_bench.print_turns(before, ours.turns())
 
 
+def wait_for_bricks(ours, ready_before):
+    """Until a file can be given new memory."""
+    while ours.log("mds").count(" brick-ready ") == ready_before:
+        time.sleep(0.02)
+
+
 def generate(arguments, ours, files):
     with tempfile.NamedTemporaryFile(suffix=".json") as figures:
         subprocess.run([f"{arguments.bin}/bench-server", f"ours=127.0.0.1:{ours.nfs_port}", "--fill", str(files), "--folders",
                         str(arguments.folders), "--clients", str(arguments.clients), "--slots", str(arguments.slots), "--hold",
-                        arguments.hold, "--json-file", figures.name], check=True, stdin=subprocess.DEVNULL)
+                        arguments.hold, "--bytes", str(arguments.bytes), "--json-file", figures.name], check=True, stdin=subprocess.DEVNULL)
         return json.loads(pathlib.Path(figures.name).read_text())["filled"]["ours"]["rates"]
 
 
 def restart_seconds(ours, kill):
+    """Until the first answer, and until the bricks are ready."""
+    ready_before = ours.log("mds").count(" brick-ready ")
     (ours.kill if kill else ours.stop)("mds")
     begun = time.monotonic()
     log = open(ours.home / "mds.log", "a")
@@ -108,7 +116,9 @@ def restart_seconds(ours, kill):
         if ours.processes["mds"].poll() is not None:
             raise RuntimeError(f"the MDS ended:\n{ours.log('mds')[-3000:]}")
         time.sleep(0.005)
-    return time.monotonic() - begun
+    answered = time.monotonic() - begun
+    wait_for_bricks(ours, ready_before)
+    return answered, time.monotonic() - begun
 
 
 def walk(ours, files):
@@ -144,6 +154,7 @@ def main():
     parser.add_argument("--bin", required=True, help="the folder with our programs and the generator")
     parser.add_argument("--files", type=int, default=200_000)
     parser.add_argument("--folders", type=int, default=100)
+    parser.add_argument("--bytes", type=int, default=0, help="written to each file, of which --pool-size must have 4 KiB at least")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--slots", type=int, default=1, help="calls that a client has under way")
     parser.add_argument("--hold", choices=("nothing", "opens", "layouts"), default="nothing", help="what clients hold of each file")
@@ -168,7 +179,7 @@ def main():
             memory = ours.resident_mib()
             if arguments.hold != "nothing":
                 teardown(ours)
-            restarts = {"clean": restart_seconds(ours, False), "killed": restart_seconds(ours, True)}
+            restarts = {"stopped": restart_seconds(ours, False), "killed": restart_seconds(ours, True)}
             bytes_a_file = (bytes_below(ours.home / "mds") - before) / arguments.files
             walked = walk(ours, arguments.files) if arguments.walk else None
         finally:
@@ -176,7 +187,8 @@ def main():
     print(f"the last tenth : the first {rates[-1] / rates[0]:.2f}")
     print(f"metadata on disk {bytes_a_file:.0f} bytes a file, logs that wait to be compacted included")
     print("resident, MiB: " + ", ".join(f"{name} {memory_before[name]:.0f} -> {memory[name]:.0f}" for name in memory))
-    print(f"from the start of the MDS to its first answer: {restarts['clean']:.2f} s, after SIGKILL {restarts['killed']:.2f} s")
+    for how, (answered, ready) in restarts.items():
+        print(f"from the start of the MDS, {how} before, to its first answer {answered:.2f} s, until its bricks are ready {ready:.2f} s")
     if arguments.json_file:
         pathlib.Path(arguments.json_file).write_text(json.dumps(
             {"files": arguments.files, "folders": arguments.folders, "rates": rates, "bytes_a_file": bytes_a_file,

@@ -17,6 +17,9 @@ struct Target {
   std::vector<int> processes;  // its own, where they run here: their processor time is read
 };
 
+// Of a file that is written to, at most.
+inline constexpr uint32_t kFileBytes = 64 * 1024;
+
 struct ServerSettings {
   std::vector<Target> targets;
   std::vector<std::string> processes;                  // as given: "ours=4711"
@@ -33,6 +36,7 @@ struct ServerSettings {
   uint32_t gid = 0;
   uint64_t fill = 0;  // not 0: so many files are made, and nothing else
   uint32_t folders = 100;
+  uint32_t fill_bytes = 0;  // written to each of those files
   // What is held of each of those files until the lease has ended: with one, the generator leaves without a word.
   std::string hold = "nothing";  // "opens", "layouts"
   bool keep = false;             // the folder stays

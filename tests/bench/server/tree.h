@@ -20,6 +20,7 @@ struct ManyFiles {
   uint64_t begun_folders = 0;
   bool opens_held = false;
   bool layouts_held = false;
+  uint32_t bytes = 0;  // of each
   std::vector<nfs4::FileHandle> folders;
   std::vector<SteadyTime> marks;  // when each tenth of the files was made
 };

@@ -285,7 +285,10 @@ class Measurement {
       used.push_back({2 * i * brick::kBlockSize, brick::kBlockSize});
       listed.push_back({2 * i * brick::kBlockSize, 1});
     }
-    space.use(used);
+    GrainPool pool;
+    pool.use(used);
+    space.used(std::move(pool));
+    space.give_back(0);
     measure("the blocks of a brick beside ours", [&](auto done) { compare(space, listed, 0, done); });
   }
   // A page as BrickDevice has it, and then the next one.
