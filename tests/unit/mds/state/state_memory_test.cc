@@ -19,7 +19,7 @@ extern "C" size_t __sanitizer_get_current_allocated_bytes();  // of libasan
 namespace pnfsrdma::mds {
 namespace {
 
-constexpr size_t kMany = 10'000;
+constexpr size_t kEach = 10'000;
 
 size_t allocated() {
 #ifdef __SANITIZE_ADDRESS__
@@ -32,8 +32,8 @@ size_t allocated() {
 // What each of many takes is near the estimate.
 void expect_near(const char* what, size_t estimate, const std::function<void(size_t)>& add) {
   const size_t before = allocated();
-  for (size_t i = 0; i < kMany; ++i) add(i);
-  const size_t each = (allocated() - before) / kMany;
+  for (size_t i = 0; i < kEach; ++i) add(i);
+  const size_t each = (allocated() - before) / kEach;
   std::printf("%-24s %4zu bytes, estimated %4zu\n", what, each, estimate);
   EXPECT_GT(each, estimate / 2) << what;
   EXPECT_LT(each, estimate * 5 / 4) << what;
