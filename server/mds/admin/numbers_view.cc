@@ -169,19 +169,22 @@ void add_memory(const rpc::MemoryBudget& memory, console::Numbers& numbers) {
   numbers.connections = memory.connections();
   numbers.connections_refused = memory.refused();
   numbers.connections_ended = memory.ended();
-  const bool short_of_it = memory.waiting() > 0 || memory.held() >= memory.limits().bytes;
+  const bool short_of_it = memory.waiting() > 0 || memory.held() >= memory.limits().bytes ||
+                           memory.state() >= memory.state_limit();
   numbers.checks.push_back(
       {.name = "memory",
        .status = short_of_it ? console::HealthStatus::kWarning : console::HealthStatus::kOk,
        .detail = fmt::format(
-           "Requests of clients take {} of {} MiB, on {} connections; {} wait for memory. Since the "
-           "start, {} connections were refused and {} closed for lack of it.",
-           memory.held() >> 20, memory.limits().bytes >> 20, memory.connections(), memory.waiting(),
-           memory.refused(), memory.ended()),
-       .fix = short_of_it ? "journalctl PNFSRDMA_EVENT=connection-ended (or connection-refused) shows which "
-                            "clients. If they are legitimate, "
-                            "raise memory_budget_mib or memory_per_address_mib."
-                          : ""});
+           "Requests and state of clients take {} of {} MiB ({} MiB: opens, locks, delegations), on {} "
+           "connections; {} wait for memory. Since the start, {} connections were refused and {} closed for "
+           "lack of it.",
+           memory.held() >> 20, memory.limits().bytes >> 20, memory.state() >> 20, memory.connections(),
+           memory.waiting(), memory.refused(), memory.ended()),
+       .fix = short_of_it
+                  ? "journalctl PNFSRDMA_EVENT=connection-ended (or connection-refused, state-refused) "
+                    "shows which clients. If they are legitimate, "
+                    "raise memory_budget_mib or memory_per_address_mib."
+                  : ""});
 }
 
 console::LoopTurns view_turns(const TurnTimes& turns, SteadyTime now) {
