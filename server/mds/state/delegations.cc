@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "shared/base/log.h"
 
@@ -21,6 +20,8 @@ constexpr Milliseconds kRecallUnreachable{1000};
 constexpr Milliseconds kRevokeAgain{1000};
 // Clients that are asked for a delegation in one turn.
 constexpr size_t kRecallsPerTurn = 64;
+// Operations that go on in one turn when a file is delegated to nobody any more.
+constexpr size_t kWakesPerTurn = 64;
 // How often a client with too many delegations is asked to return some.
 constexpr Milliseconds kAskForLessEvery{10'000};
 
@@ -150,19 +151,30 @@ void Delegations::end_recall(const StateidOther& other) {
 
 // The file has one delegation less.
 void Delegations::settle(uint64_t inode) {
-  std::vector<std::shared_ptr<Waiting>> finished;
+  const bool wakes = !waking_.empty();
   const auto [first, last] = waiting_.equal_range(inode);
   for (auto at = first; at != last;) {
     const bool waits = table_.is_held_by_others(inode, at->second->except);
-    if (!waits) finished.push_back(at->second);
+    if (!waits) {
+      loop_.cancel(at->second->timer);
+      waking_.push_back(at->second);
+    }
     at = waits ? std::next(at) : waiting_.erase(at);
   }
   if (unused_ && !table_.is_delegated(inode)) unused_(inode);
   // Last: what waits may start new recalls.
-  for (const auto& waiting : finished) {
-    loop_.cancel(waiting->timer);
+  if (!wakes) wake_some();
+}
+
+// Each is an operation that runs now. Until then nobody gets the file delegated: they hold it.
+void Delegations::wake_some() {
+  const EventLoop::Step step(loop_, "delegation-returns");
+  for (size_t woken = 0; woken < kWakesPerTurn && !waking_.empty(); ++woken) {
+    const auto waiting = std::move(waking_.front());
+    waking_.pop_front();
     std::exchange(waiting->done, nullptr)(Status::kOk);
   }
+  if (!waking_.empty()) loop_.at_own_turn(lifetime_.guard([this] { wake_some(); }));
 }
 
 bool Delegations::is_contended(uint64_t inode) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <expected>
 #include <functional>
 #include <map>
@@ -100,6 +101,7 @@ class Delegations {
   void expire(const StateidOther& other);
   void end_recall(const StateidOther& other);
   void settle(uint64_t inode);
+  void wake_some();
   bool is_contended(uint64_t inode);
   void ask_for_less(ClientId client);
 
@@ -113,6 +115,7 @@ class Delegations {
   std::shared_ptr<Holds> holds_ = std::make_shared<Holds>();  // a Hold may outlive us
   std::unordered_map<StateidOther, Pending, StateidOtherHash> pending_;
   std::multimap<uint64_t, std::shared_ptr<Waiting>> waiting_;  // by file
+  std::deque<std::shared_ptr<Waiting>> waking_;                // for whom that is over
   Until<uint64_t> contended_;                                  // by file
   Until<ClientId> asked_for_less_;                             // not again before
   Lifetime lifetime_;

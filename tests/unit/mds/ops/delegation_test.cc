@@ -494,6 +494,29 @@ TEST_F(DelegationTest, AnExpiredClientsEndInSlicesAndWhoWaitsGoesOn) {
   EXPECT_EQ(server_->delegation_table.size(), 0U) << "no record has stayed";
 }
 
+// Each of them is an operation that goes on.
+TEST_F(DelegationTest, ManyWhoWaitForAFileGoOnSoManyATurn) {
+  begin();
+  DelegationState& held = *server_->delegation_table.find(delegation().other);
+  constexpr size_t kMany = 300;
+  size_t done = 0;
+  for (size_t i = 0; i < kMany; ++i) {
+    server_->delegations.recall(held.inode, other_->id, [&](Status status) {
+      EXPECT_EQ(status, Status::kOk);
+      ++done;
+    });
+  }
+  EXPECT_EQ(done, 0U);
+  ASSERT_TRUE(server_->delegations.give_back(held));
+  for (int turn = 0; turn < 10; ++turn) {
+    const size_t before = done;
+    host_.clock.advance(Milliseconds(100));  // past their patience: they wait no more
+    host_.turn();
+    EXPECT_LE(done - before, 64U);
+  }
+  EXPECT_EQ(done, kMany);
+}
+
 // --- restarts ---
 
 TEST_F(DelegationTest, ARestartedDaemonKnowsItAndRecallsIt) {
