@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command/application.h"
 
+#include "cli/cluster/membership_commands.h"
 #include "cli/command/completion.h"
 #include "cli/command/host_commands.h"
 #include "cli/output/nearest_word.h"
@@ -119,6 +120,7 @@ void build_application(CLI::App& app, Administration& administration) {
   add_account_commands(app, administration);
   add_server_commands(app, administration);
   add_cluster_commands(app, administration);
+  add_membership_commands(app, administration);
   add_completion_command(app, administration);
 }
 

@@ -22,6 +22,8 @@ Findings check_fuse(const Host& host);    // the device, fusermount3, the mount 
 // Whether a mount of this user is served where exports are not "insecure".
 Findings check_source_port(const Host& host);
 Findings check_clock(const Host& host);
+// Of a metadata server that shares a log in etcd: nothing else is looked at elsewhere. Takes four seconds there.
+Findings check_cluster(const Host& host);
 // `server`: "host" or "host:port" of an MDS.
 Findings check_server(const Host& host, const std::string& server);
 // A server by its console: what it says of its own health, and how far its clock is from `now`.

@@ -57,6 +57,8 @@ class Host {
   virtual std::string library(const std::string& name) const = 0;
   // Names of the RDMA devices that open, as a mount would open them.
   virtual Result<std::vector<std::string>> open_rdma_devices() const = 0;
+  // Runs a program; what it writes to standard output. It must change nothing.
+  virtual Result<std::string> run(const std::vector<std::string>& words) const = 0;
   // Connects to "host:port" and leaves at once.
   virtual Result<> reach(const std::string& address, Milliseconds patience) const = 0;
 };

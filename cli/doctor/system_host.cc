@@ -15,9 +15,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/output/program.h"
 #include "shared/base/owned.h"
 #include "shared/rdma/verbs/transport.h"
 #include "shared/rpc/dial.h"
@@ -158,6 +160,12 @@ Result<std::vector<std::string>> SystemHost::open_rdma_devices() const {
   std::vector<std::string> names;
   for (const auto& transport : transports) names.push_back(transport->name());
   return names;
+}
+
+Result<std::string> SystemHost::run(const std::vector<std::string>& words) const {
+  auto text = output_of(words);
+  if (!text) return fail(EIO, text.error().title);
+  return *std::move(text);
 }
 
 Result<> SystemHost::reach(const std::string& address, Milliseconds patience) const {

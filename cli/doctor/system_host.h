@@ -22,6 +22,7 @@ class SystemHost final : public Host {
   std::string program(std::string_view name) const override;
   std::string library(const std::string& name) const override;
   Result<std::vector<std::string>> open_rdma_devices() const override;
+  Result<std::string> run(const std::vector<std::string>& words) const override;
   Result<> reach(const std::string& address, Milliseconds patience) const override;
 };
 

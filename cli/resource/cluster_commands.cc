@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <filesystem>
 #include <memory>
 
 #include "cli/api/token.h"
 #include "cli/output/json_member.h"
+#include "cli/output/program.h"
 #include "cli/output/units.h"
 #include "cli/resource/resource_command.h"
 #include "cli/resource/view.h"
-#include "shared/base/owned.h"
 #include "shared/base/result.h"
 
 // The metadata servers that share a log in etcd: cluster (status).
@@ -44,65 +39,18 @@ constexpr std::array kProblems = {
     Field{"FIX", "/fix", Field::kText, true},
 };
 
-constexpr const char* kDaemon = "pnfsrdma-mdsd";
-constexpr size_t kAnswerBytesMax = size_t{1} << 20;
-
-// Beside this program as it was built, then as it is installed; else wherever PATH has it.
-std::string daemon_program() {
-  std::error_code error;
-  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  for (const auto& folder : {here, here.parent_path() / "sbin"}) {
-    const std::string program = folder / kDaemon;
-    if (!error && ::access(program.c_str(), X_OK) == 0) return program;
-  }
-  return kDaemon;
-}
-
-// What it writes to standard output; its complaints go to ours. kFailed: it cannot be started, or fails.
-Outcome<std::string> output_of(const std::vector<std::string>& words) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
-    return refuse(ExitCode::kFailed, "no pipe to " + words[0], Error::from_errno("pipe2").to_string());
-  const FileDescriptor reads(ends[0]);
-  FileDescriptor writes(ends[1]);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, writes.get(), STDOUT_FILENO);
-  std::vector<char*> arguments;
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  const int failed = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  writes = {};
-  if (failed != 0)
-    return refuse(ExitCode::kFailed, words[0] + " cannot be started",
-                  Error(failed, "posix_spawnp").to_string());
-  std::string text;
-  std::array<char, 4096> part;
-  for (;;) {
-    const ssize_t came = ::read(reads.get(), part.data(), part.size());
-    if (came < 0 && errno == EINTR) continue;
-    if (came <= 0 || text.size() > kAnswerBytesMax) break;
-    text.append(part.data(), static_cast<size_t>(came));
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return refuse(ExitCode::kFailed, words[0] + " has failed");
-  return text;
-}
-
 // By a host that serves nobody now: only the server that leads has the API.
 Outcome<json> ask_etcd(const std::string& config) {
   TRY_ASSIGN(const std::string text, output_of({daemon_program(), "--config", config, "--cluster-status"}));
   json cluster = json::parse(text, nullptr, false);
   if (!cluster.is_object())
-    return refuse(ExitCode::kFailed, std::string(kDaemon) + " answered with something else than JSON");
+    return refuse(ExitCode::kFailed, "pnfsrdma-mdsd answered with something else than JSON");
   return cluster;
 }
 
-Outcome<json> ask(ApiClient& client, const ApiOptions& api, const std::string& config) {
+}  // namespace
+
+Outcome<json> ask_cluster(ApiClient& client, const ApiOptions& api, const std::string& config) {
   auto answer = client.get("/cluster");
   if (answer) return answer->body;
   const bool elsewhere = !api.server.empty() || !environment("PNFSRDMA_SERVER").empty();
@@ -110,6 +58,8 @@ Outcome<json> ask(ApiClient& client, const ApiOptions& api, const std::string& c
   if (elsewhere || !away || ::access(config.c_str(), R_OK) != 0) return std::unexpected(answer.error());
   return ask_etcd(config);
 }
+
+namespace {
 
 void show(const json& cluster, Output& output) {
   const std::string leader = text_at(cluster, "/leader");
@@ -131,7 +81,7 @@ void show(const json& cluster, Output& output) {
 }
 
 Outcome<> show_status(ApiClient& client, Administration& admin, const std::string& config) {
-  TRY_ASSIGN(const json cluster, ask(client, admin.api, config));
+  TRY_ASSIGN(const json cluster, ask_cluster(client, admin.api, config));
   Output& output = admin.output();
   if (output.json) output.value(cluster);
   if (!flag_at(cluster, "/configured")) {

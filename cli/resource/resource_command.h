@@ -69,6 +69,9 @@ inline std::shared_ptr<std::string> optional_word(CLI::App* command, const std::
 // The settings in an answer of /configuration as a list: each with its "name".
 nlohmann::json settings_of(const nlohmann::json& configuration);
 
+// What the API says of the cluster; on a host that does not serve, what the metadata server of `config` sees in etcd.
+Outcome<nlohmann::json> ask_cluster(ApiClient& client, const ApiOptions& api, const std::string& config);
+
 // The families; one file each.
 void add_brick_commands(CLI::App& app, Administration& administration);
 void add_export_commands(CLI::App& app, Administration& administration);

@@ -9,6 +9,23 @@ from cut_proxy import CutProxy
 from ports import free_port
 
 
+def start_daemon(cluster, name, **environment):
+    """The MDS of NAME.json, without waiting."""
+    with open(cluster.home / f"{name}.log", "a") as log:
+        cluster.processes[name] = subprocess.Popen(
+            [cluster.program("mdsd"), "--config", str(cluster.home / f"{name}.json")], stdout=log, stderr=log,
+            stdin=subprocess.DEVNULL, env=os.environ | environment)
+
+
+def wait_for_event(cluster, name, event, count, seconds):
+    """Until its log has that event so often."""
+    def logged():
+        if cluster.processes[name].poll() is not None:
+            raise RuntimeError(f"{name} ended with {cluster.processes[name].returncode}:\n{cluster.log(name)[-3000:]}")
+        return cluster.log(name).count(f"mds: {event} ") >= count
+    wait_until(logged, seconds, f"{name} logs {event}")
+
+
 class Pair(Cluster):
     """The MDSs "mds" and "mds2", and the address that clients know, which is moved as a floating address is."""
 
@@ -28,17 +45,10 @@ class Pair(Cluster):
         self.address = CutProxy(self.ports["mds"])
 
     def launch(self, name, **environment):
-        with open(self.home / f"{name}.log", "a") as log:
-            self.processes[name] = subprocess.Popen(
-                [self.program("mdsd"), "--config", str(self.home / f"{name}.json")], stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL, env=os.environ | environment)
+        start_daemon(self, name, **environment)
 
     def wait_for(self, name, event, count=1, seconds=START_SECONDS):
-        def logged():
-            if self.processes[name].poll() is not None:
-                raise RuntimeError(f"{name} ended with {self.processes[name].returncode}:\n{self.log(name)[-3000:]}")
-            return self.log(name).count(f"mds: {event} ") >= count
-        wait_until(logged, seconds, f"{name} logs {event}")
+        wait_for_event(self, name, event, count, seconds)
 
     def start_all(self):
         self.format()

@@ -50,8 +50,8 @@ void judge_members(Cluster& cluster, size_t answering) {
   for (const ClusterMember& member : cluster.members) {
     if (!member.answers) {
       add("etcd's member " + called(member) + " does not answer.",
-          "On its host: systemctl status etcd. If it is lost for good: etcdctl member remove " + member.id +
-              ", then add another one.");
+          "On its host: systemctl status etcd. If it is lost for good: pnfsrdma cluster leave " +
+              (member.name.empty() ? member.id : member.name) + ", then pnfsrdma cluster invite.");
     } else if (too_old(member.version)) {
       add("etcd's member " + called(member) + " has version " + member.version + ".",
           "Upgrade it to 3.4 or later.");
@@ -60,7 +60,7 @@ void judge_members(Cluster& cluster, size_t answering) {
   if (count < kMembersLeast) {
     add(fmt::format("etcd has {}: when one is lost, nobody serves.",
                     count == 1 ? "one member" : "two members"),
-        "Have three: etcdctl member add.");
+        "Have three: pnfsrdma cluster invite.");
   } else if (count % 2 == 0) {
     add(fmt::format("etcd has {} members: it can lose no more of them than of {}.", count, count - 1),
         "Add one, or remove one.");
@@ -78,8 +78,8 @@ void judge_servers(Cluster& cluster) {
   for (const ClusterServer& server : cluster.servers) {
     if (server.state == ClusterServerState::kAway) {
       add(server.name + " neither leads nor follows.",
-          "On its host: systemctl status pnfsrdma-mdsd. If it is gone for good: etcdctl del " +
-              cluster.prefix + "/member/" + server.name + ".");
+          "On its host: systemctl status pnfsrdma-mdsd. If it is gone for good: pnfsrdma cluster leave " +
+              server.name + ".");
     } else if (server.behind > kBehindMax) {
       add(fmt::format("{} is {} values of the log behind.", server.name, server.behind),
           "Look at its metadata disk and at its network to etcd.");

@@ -33,6 +33,7 @@ class FakeHost final : public Host {
   std::string libibverbs = "/usr/lib/libibverbs.so.1.14.44.0";
   Result<std::vector<std::string>> rdma_devices = std::vector<std::string>{};
   Result<> reached;
+  Result<std::string> output;
 
   Result<std::string> read(const std::string& path) const override {
     const auto found = files.find(path);
@@ -71,12 +72,17 @@ class FakeHost final : public Host {
   }
   std::string library(const std::string&) const override { return libibverbs; }
   Result<std::vector<std::string>> open_rdma_devices() const override { return rdma_devices; }
+  Result<std::string> run(const std::vector<std::string>& words) const override {
+    asked_program = words;
+    return output;
+  }
   Result<> reach(const std::string& address, Milliseconds) const override {
     asked_address = address;
     return reached;
   }
 
   mutable std::string asked_address;
+  mutable std::vector<std::string> asked_program;
 };
 
 }  // namespace pnfsrdma::cli

@@ -76,7 +76,7 @@ TEST_F(Survey, WhoPutsItsRowNoMoreIsAway) {
   EXPECT_EQ(cluster.servers[1].state, ClusterServerState::kAway);
   EXPECT_FALSE(cluster.takeover);
   EXPECT_THAT(wrong(cluster), HasSubstr("b neither leads nor follows."));
-  EXPECT_THAT(wrong(cluster), HasSubstr("etcdctl del /test/member/b"));
+  EXPECT_THAT(wrong(cluster), HasSubstr("pnfsrdma cluster leave b"));
   say("b", 97);
   EXPECT_TRUE(look().takeover);
 }

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`pnfsrdma cluster init`, `invite`, `join` and `leave` make a cluster of three hosts out of a server, and take one out.
+
+Each "host" has an address of loopback, folders, and an etcd of its own, which gets nothing but what the commands wrote.
+
+usage: cluster_command_test.py BIN_DIRECTORY
+"""
+import base64
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import unittest
+
+from cluster import Cluster, require_mounts, wait_until
+from etcd import require_etcd
+from pair import start_daemon, wait_for_event
+from ports import free_port
+
+BIN = sys.argv.pop(1)
+SECONDS = 60  # 5.25 s for a take-over, and what sanitizers and a busy machine add
+DONE, FAILED, USAGE, NO_ANSWER, NOT_PERMITTED, NOT_FOUND, CONFLICT = range(7)
+SERVED = '{\n  // of the site\n  "log_level": "info", // chatty\n'
+
+
+def settings_of(path):
+    return json.loads(path.read_text().replace("// of the site", "").replace("// chatty", ""))
+
+
+def changed(token, **members):
+    """The token as somebody else would make it up."""
+    values = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    return base64.urlsafe_b64encode(json.dumps(values | members).encode()).decode().rstrip("=")
+
+
+class Host:
+    def __init__(self, home, name, number, config=None):
+        self.name, self.address = name, f"127.0.0.{number}"
+        self.home = home / name
+        self.home.mkdir()
+        self.folder, self.settings = self.home / "cluster", self.home / "etcd.default"
+        self.config = config or self.home / "none.json"
+        self.ports = ["--client-port", str(free_port()), "--peer-port", str(free_port())]
+        self.settings.write_text("# ETCD_NAME=\"hostname\"\n")
+        self.etcd = None
+        self.units = None  # a folder with a systemctl, which may start and stop etcd
+
+    def command(self, verb, *words):
+        paths = ["--directory", str(self.folder)]
+        if verb != "invite":
+            paths += ["--config", str(self.config), "--etcd-config", str(self.settings)]
+            paths += [] if self.units else ["--no-start"]
+        return [f"{BIN}/pnfsrdma", "--socket", str(self.home / "console.sock"), "cluster", verb, *words, *paths]
+
+    def run(self, verb, *words, code=DONE):
+        path = f"{self.units}:{os.environ['PATH']}" if self.units else os.environ["PATH"]
+        done = subprocess.run(self.command(verb, *words), capture_output=True, text=True, timeout=120, check=False,
+                              env=os.environ | {"PATH": path})
+        if done.returncode != code:
+            raise AssertionError(f"{self.name}: {verb} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+        return done.stdout + done.stderr
+
+    def become(self, verb, *words, code=DONE):
+        return self.run(verb, *words, "--address", self.address, "--name", self.name, *self.ports,
+                        "--data-directory", str(self.home), code=code)
+
+    def start_etcd(self):
+        set_here = dict(line.split("=", 1) for line in self.settings.read_text().splitlines() if not line.startswith("#"))
+        with open(self.home / "etcd.log", "a") as log:
+            self.etcd = subprocess.Popen(["etcd", "--logger", "zap"], env=os.environ | set_here, stdout=log, stderr=log,
+                                         stdin=subprocess.DEVNULL)
+
+    def have_units(self):
+        self.units = self.home / "units"
+        self.units.mkdir()
+        program = self.units / "systemctl"
+        program.write_text(f"""#!/bin/sh
+echo "$@" >> {self.home}/asked
+case "$*" in
+"restart etcd") set -a; . {self.settings}; etcd --logger zap > {self.home}/etcd.log 2>&1 & echo $! > {self.home}/pid ;;
+"disable --now etcd") kill "$(cat {self.home}/pid)"; rm {self.home}/pid ;;
+esac
+""")
+        program.chmod(0o755)
+
+    def stop_etcd(self):
+        if (pid := self.home / "pid").exists():
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+            pid.unlink()
+        if self.etcd is not None:
+            self.etcd.kill()
+            self.etcd.wait()
+            self.etcd = None
+
+    def files(self):
+        """But for etcd's data."""
+        paths = [path for path in self.home.rglob("*") if "pnfsrdma-" not in str(path.relative_to(self.home))]
+        return {path: path.read_bytes() for path in paths if path.is_file()}
+
+
+class ClusterCommands(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        require_mounts()
+        require_etcd()
+
+    def setUp(self):
+        self.cluster = Cluster(BIN, pool_size="512M", insecure=True)
+        self.addCleanup(self.cluster.close)
+        home = self.home = self.cluster.home
+        config = json.loads((home / "mds.json").read_text())
+        self.ports = {"mds": self.cluster.nfs_port, "mds2": free_port()}
+        (home / "mds2").mkdir()
+        second = config | {"listen": [f"127.0.0.1:{self.ports['mds2']}"], "rdma_listen": [], "data_directory": str(home / "mds2"),
+                           "console": {"socket": str(home / "console2.sock"), "listen": []}}
+        for name, values in (("mds", config), ("mds2", second)):
+            (home / f"{name}.json").write_text(SERVED + json.dumps(values, indent=1)[1:])
+        (home / "hosts").mkdir()
+        self.first = Host(home / "hosts", "mds", 1, home / "mds.json")
+        self.second = Host(home / "hosts", "mds2", 2, home / "mds2.json")
+        self.witness = Host(home / "hosts", "small", 3)
+        for host in (self.first, self.second, self.witness):
+            self.addCleanup(host.stop_etcd)
+
+    def launch(self, name, event):
+        start_daemon(self.cluster, name)
+        wait_for_event(self.cluster, name, event, self.cluster.log(name).count(f"mds: {event} ") + 1, SECONDS)
+
+    def invite(self, *words, inviting=None):
+        """The token, and the command, which waits."""
+        port = str(free_port())
+        command = (inviting or self.first).command("invite", "--json", "--port", port, *words)
+        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(waiting.stdout.close)
+        self.addCleanup(waiting.kill)
+        return json.loads(waiting.stdout.readline())["token"], waiting
+
+    def let_in(self, host, *words, inviting=None):
+        token, waiting = self.invite(*words, inviting=inviting)
+        said = host.become("join", token)
+        self.assertIn("next: when etcd runs", said)
+        self.assertEqual(waiting.wait(timeout=30), DONE)
+        host.start_etcd()
+        wait_until(lambda: "its vote" in self.try_join(host), SECONDS, f"{host.name} has its vote")
+        self.assertNotIn("its vote", host.run("join"), "it has it already")
+        return token
+
+    def try_join(self, host):
+        done = subprocess.run(host.command("join"), capture_output=True, text=True, timeout=120, check=False)
+        return done.stdout if done.returncode == DONE and "when etcd runs" not in done.stdout else ""
+
+    def status(self, socket, config="none.json"):
+        asked = subprocess.run([f"{BIN}/pnfsrdma", "--json", "--socket", str(self.home / socket), "cluster", "status", "--config",
+                                str(self.home / config)], capture_output=True, text=True, timeout=60, check=False)
+        return json.loads(asked.stdout) if asked.stdout else None
+
+    def wait_for(self, socket, wanted, what):
+        wait_until(lambda: (now := self.status(socket)) is not None and wanted(now), SECONDS, what)
+
+    def test_three_hosts_become_a_cluster_and_one_is_lost(self):
+        cluster, first, second, witness = self.cluster, self.first, self.second, self.witness
+        cluster.start_all()
+        mount = cluster.mount(proto="tcp")
+        (mount / "kept").write_text("of before the cluster")
+        mount.unmount()
+
+        # The first: nothing is changed by a dry run, and by what is refused.
+        before, as_it_was = first.files(), first.config.read_text()
+        shown = first.become("init", "--dry-run")
+        self.assertIn(f"would: write {first.config}", shown)
+        self.assertIn("ETCD_CLIENT_CERT_AUTH=true", shown)
+        self.assertNotIn("PRIVATE KEY", shown)
+        first.run("init", "--address", "not an address", code=USAGE)
+        first.run("invite", code=FAILED)
+        first.run("join", code=USAGE)
+        first.settings.write_text("ETCD_NAME=of-somebody-else\n")
+        self.assertIn("is of another etcd", first.become("init", code=CONFLICT))
+        first.settings.write_text("# ETCD_NAME=\"hostname\"\n")
+        self.assertEqual((first.files(), first.config.read_text()), (before, as_it_was))
+        first.become("init")
+        self.assertIn(SERVED[2:], first.config.read_text())
+        self.assertEqual([path.read_text() for path in self.home.glob("mds.json.before-*")], [as_it_was])
+        for name in ("ca.key", "etcd.key", "mds.key"):
+            self.assertEqual(stat.S_IMODE((first.folder / name).stat().st_mode), 0o600)
+        written = first.files()
+        first.become("init")
+        self.assertEqual(first.files(), written, "again it changes nothing")
+        first.start_etcd()
+        wait_until(lambda: "next: systemctl enable" not in first.become("init"), SECONDS, "etcd answers")
+        cluster.stop("mds")
+        self.launch("mds", "ready")
+
+        # The second, whose token is good once, and for whom it is.
+        token, waiting = self.invite()
+        second.become("join", token[:-8], code=USAGE)
+        second.become("join", changed(token, secret="0" * 64), code=NOT_PERMITTED)
+        second.become("join", changed(token, authority="0" * 64), code=NOT_PERMITTED)
+        self.assertFalse((second.folder / "etcd.pem").exists())
+        self.assertIn("there is no ", witness.become("join", token, code=NOT_FOUND))  # it has no MDS
+        self.assertIn("would: ask a member", witness.become("join", changed(token, witness=True), "--dry-run"))
+        self.assertFalse(witness.folder.exists())
+        waiting.kill()
+        waiting.wait()
+        used = self.let_in(second)
+        second.run("join", used, code=NO_ANSWER)  # nobody waits for it any more
+        self.assertTrue((second.folder / "ca.key").exists())
+        self.let_in(witness, "--witness")
+        self.assertFalse((witness.folder / "ca.key").exists())
+        self.assertFalse((witness.folder / "mds.key").exists())
+        self.assertIn("systemctl restart pnfsrdma-mdsd", first.run("join"), "it knows all members now")
+        self.assertEqual(len(settings_of(first.config)["metadata_log"]["endpoints"]), 3)
+
+        cluster.stop("mds")
+        shutil.copytree(self.home / "mds/metadata", self.home / "mds2/metadata")
+        self.launch("mds", "ready")
+        self.launch("mds2", "standby")
+        self.wait_for("console.sock", lambda now: now["takeover_possible"], "a take-over is possible")
+        now = self.status("console.sock")
+        self.assertEqual(now["problems"], [])
+        self.assertEqual(sorted(member["name"] for member in now["members"]), ["mds", "mds2", "small"])
+
+        # The first host is lost, and taken out.
+        self.assertIn("it is not lost", second.run("leave", "mds", "--yes", code=CONFLICT))
+        cluster.kill("mds")
+        first.stop_etcd()
+        wait_for_event(cluster, "mds2", "ready", 1, SECONDS)
+        self.wait_for("console2.sock", lambda now: now["leader"] == "mds2", "mds2 leads")
+        mount = cluster.mount(port=self.ports["mds2"], proto="tcp")
+        self.assertEqual((mount / "kept").read_text(), "of before the cluster")
+        mount.unmount()
+        self.assertIn("would: take mds out", second.run("leave", "mds", "--dry-run"))
+        second.run("leave", "mds", "--yes")
+        self.wait_for("console2.sock", lambda now: [member["name"] for member in now["members"]] in (["mds2", "small"], ["small", "mds2"])
+                      and [server["name"] for server in now["servers"]] == ["mds2"], "the first is taken out")
+
+        second.run("leave", "mds", "--yes", code=NOT_FOUND)
+
+        # Who is needed does not leave by accident.
+        second.home.joinpath("console.sock").symlink_to(self.home / "console2.sock")
+        self.assertIn("no other metadata server can take over", second.run("leave", "--yes", code=CONFLICT))
+        witness.run("leave", "--yes")
+        self.assertFalse(witness.folder.exists())
+        witness.stop_etcd()
+        self.wait_for("console2.sock", lambda now: [member["name"] for member in now["members"]] == ["mds2"], "the witness has left")
+        self.assertIn("is the last member", second.run("leave", "--yes", code=CONFLICT))
+
+        # It comes back with another token, and its units are started and stopped.
+        witness.have_units()
+        token, _ = self.invite("--witness", inviting=second)
+        self.assertIn("give small its vote", witness.become("join", token))
+        self.assertEqual((witness.home / "asked").read_text(), "enable etcd\nrestart etcd\n")
+        self.wait_for("console2.sock", lambda now: sorted(member["state"] for member in now["members"]) == ["answers"] * 2, "both answer")
+        cluster.stop("mds2")
+        witness.stop_etcd()
+        self.assertIn("etcd has no quorum", second.run("leave", "--yes", code=CONFLICT))
+        self.assertIn("--leave-log", second.run("leave", "--yes", "--force"))
+        self.assertNotIn("metadata_log", second.config.read_text())
+        self.assertIn(SERVED[2:], second.config.read_text())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
