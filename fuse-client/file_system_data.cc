@@ -182,8 +182,16 @@ int FileSystem::ask_end(fuse_req_t request, OpenFile& file) {
 }
 
 // A write by anybody but root takes the set-user-id and set-group-id bits away (POSIX write(2)), which the kernel
-// leaves to us (answer_flags.h). Costs a lock; a call to the server only where the bits are set.
+// leaves to us (answer_flags.h). Costs a lock; a call to the server only where the bits are set. What changes the file
+// at the server (WRITE, COPY, CLONE, ALLOCATE, DEALLOCATE) takes them in any case, so it is nothing if it refuses us:
+// it has squashed root, or everybody. Nor do they stay behind bytes that go by RDMA: whoever is not root for the server
+// gets no layout to write a file that has such bits, and those that there are go back before it gets them.
 int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
+  const int error = take_privileges(request, node);
+  return error == EPERM || error == EACCES ? 0 : error;
+}
+
+int FileSystem::take_privileges(fuse_req_t request, fuse_ino_t node) {
   if (fuse_req_ctx(request)->uid == 0) return 0;
   const std::shared_ptr<Inode> file = inode(node);
   const std::optional<mode_t> mode = file->mode_without_privileges();
@@ -191,21 +199,26 @@ int FileSystem::clear_privileges(fuse_req_t request, fuse_ino_t node) {
   nfs4::SetAttributesArguments set;
   set.attributes.mode = *mode;
   const Question question = ask(file.get());
-  // Not in the writer's name: it need not own the file.
-  const Result<CompoundReply> answer =
-      parts_.session.call({nfs4::PutFileHandleArguments{file->handle}, std::move(set),
-                           nfs4::GetAttributesArguments{client::stat_attributes()}},
-                          initiator::Credential{}, {.cache_reply = true});
-  file->expire();
-  if (const int error = error_of(answer); error != 0) return error;
-  const auto* result = answer->result<nfs4::GetAttributesResponse>(2);
-  if (const auto now =
-          result ? client::to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo)) {
-    (void)take_in(*file, question, *now, true);
+  const auto known = file->last_known();
+  const bool owns = known && known->status.st_uid == fuse_req_ctx(request)->uid;
+  // In the writer's name if it owns the file. The attributes of before it tell one who is refused that a write has
+  // taken the bits meanwhile.
+  const Result<CompoundReply> answer = parts_.session.call(
+      {nfs4::PutFileHandleArguments{file->handle}, nfs4::GetAttributesArguments{client::stat_attributes()},
+       std::move(set), nfs4::GetAttributesArguments{client::stat_attributes()}},
+      owns ? credential(request) : initiator::Credential{}, {.cache_reply = true});
+  if (answer) {
+    const auto* before = answer->result<nfs4::GetAttributesResponse>(1);
+    const auto* after = answer->result<nfs4::GetAttributesResponse>(3);
+    const auto* result = after != nullptr ? after : before;
+    if (const auto now =
+            result ? client::to_file_attributes(result->attributes) : std::unexpected(nfs4::Status::kIo))
+      (void)take_in(*file, question, *now, after != nullptr);
   }
-  // The answer to a write tells the kernel no mode.
+  // What comes next changes them, and the answer to a write tells the kernel no mode.
+  file->expire();
   parts_.invalidator.attributes(node);
-  return 0;
+  return error_of(answer);
 }
 
 // Each close(2): what was written is known to the server when it returns, and errors come up.

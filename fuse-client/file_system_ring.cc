@@ -168,7 +168,8 @@ void FileSystem::change_word(fuse_req_t request, fuse_ino_t node, ByteSpan in, f
     if (const int error = ask_end(request, file); error != 0) return refuse(error);
   }
   file.inode->data_changes();
-  if (const int error = clear_privileges(request, node); error != 0) return refuse(error);
+  // The brick takes no bits.
+  if (const int error = take_privileges(request, node); error != 0) return refuse(error);
   const auto before = file.data->change_word(argument->offset, *wanted);
   argument->before = before.value_or(0);
   // Whether it was changed may not be known: the kernel reads it anew in any case.

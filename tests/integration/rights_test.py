@@ -228,6 +228,71 @@ class Exports(unittest.TestCase):
         mount.unmount()
 
 
+class Squashed(unittest.TestCase):
+    """The default export: root of a host is nobody."""
+
+    def setUp(self):
+        self.cluster = Cluster(BIN, pool_size="512M").start_all()
+        whole = self.cluster.mount(name="whole")
+        os.mkdir(whole / "home")
+        os.chown(whole / "home", USER, USER)
+        whole.unmount()
+        self.cluster.stop("mds")
+        config = self.cluster.home / "mds.json"
+        values = json.loads(config.read_text())
+        values["exports"][0]["root_squash"] = True
+        self.cluster.write_config("mds", values)
+        self.cluster.start_mds()
+
+    def tearDown(self):
+        self.cluster.close()
+
+    def as_user(self, action, user=USER):
+        self.assertTrue(ended_well(begin_as(user, action)))
+
+    def overwrite(self, mount, other):
+        """Each way to change a file, by its owner and by a stranger: it is done, and the bits go."""
+        path = mount / "home/program"
+
+        def install():
+            with open(path, "wb", buffering=0) as f:
+                f.write(b"x" * MIB)
+                os.fsync(f.fileno())
+                os.fchmod(f.fileno(), 0o6777)
+
+        def copy(fd):
+            with open(mount / "home/source", "rb") as source:
+                os.copy_file_range(source.fileno(), fd, 1000, 0, 0)
+
+        def append(fd):
+            with open(path, "ab", buffering=0) as end:
+                end.write(b"y" * 1000)
+
+        self.as_user(lambda: (mount / "home/source").write_bytes(b"y" * MIB))
+        ways = {"write": lambda fd: os.pwrite(fd, b"y" * MIB, 0), "append": append, "copy": copy,
+                "allocate": lambda fd: os.posix_fallocate(fd, 0, 2 * MIB), "cut": lambda fd: os.ftruncate(fd, 1000)}
+        for user, (name, way) in itertools.product((USER, USER + 1), ways.items()):
+            with self.subTest(name, user=user):
+                self.as_user(install)
+                self.assertEqual(mode_of(other / "home/program"), 0o6777)
+
+                def act():
+                    fd = os.open(path, os.O_RDWR)
+                    way(fd)
+                    os.fsync(fd)
+                    assert stat.S_IMODE(os.fstat(fd).st_mode) == 0o777, oct(os.fstat(fd).st_mode)
+                    os.close(fd)
+                self.as_user(act, user)
+                self.assertEqual(mode_of(other / "home/program"), 0o777)
+                self.as_user(lambda: os.unlink(path))
+
+    def test_whoever_writes_takes_the_set_id_bits(self):
+        self.overwrite(self.cluster.mount(), self.cluster.mount("actimeo=0", name="other"))
+
+    def test_so_it_is_when_the_kernel_writes_back(self):
+        self.overwrite(self.cluster.mount("writeback"), self.cluster.mount("actimeo=0", name="other"))
+
+
 class Ports(unittest.TestCase):
     """Calls from a port that anybody may bind, as a proxy makes them, are served where the export is insecure."""
 
