@@ -20,6 +20,8 @@ namespace {
 
 // An open may die while we speak of it.
 constexpr int kRangeTries = 3;
+// Others may change the size meanwhile.
+constexpr int kSizeTries = 10;
 
 // EOPNOTSUPP for what no server can be asked for.
 int check_mode(int mode, uint64_t end, uint64_t size) {
@@ -48,12 +50,19 @@ void FileSystem::fallocate(fuse_req_t request, fuse_ino_t node, int mode, uint64
   if (error == 0) {
     if (const Result<> committed = file.data->hand_over(); !committed) error = to_number(committed.error());
   }
-  if (error == 0) error = check_mode(mode, offset + length, file.data->size());
-  for (int tries = 1; error == 0; ++tries) {
+  int lost = 0;
+  int resized = 0;
+  while (error == 0) {
+    error = check_mode(mode, offset + length, file.data->size());
+    if (error != 0) break;
     nfs4::Status status = nfs4::Status::kOk;
     error = change_range(request, *file.inode, mode, {offset, length}, status);
     if (error != 0 || status == nfs4::Status::kOk) break;
-    if (!initiator::is_lost_state(status) || tries == kRangeTries) error = nfs4::to_errno(status);
+    if (status == nfs4::Status::kNotSame) {
+      error = ++resized < kSizeTries ? ask_end(request, file) : EAGAIN;
+    } else if (!initiator::is_lost_state(status) || ++lost == kRangeTries) {
+      error = nfs4::to_errno(status);
+    }
   }
   // Else the answer has brought its attributes.
   if (error != 0) file.inode->expire();
@@ -71,8 +80,15 @@ int FileSystem::change_range(fuse_req_t request, Inode& file, int mode, initiato
   const uint64_t size = file.data()->size();
   uint64_t end = range.end();
   if ((mode & FALLOC_FL_KEEP_SIZE) != 0) end = std::min(end, size);
-  if ((mode & FALLOC_FL_PUNCH_HOLE) == 0 && range.offset < end)
+  if ((mode & FALLOC_FL_PUNCH_HOLE) == 0 && range.offset < end) {
+    // ALLOCATE makes a file as long as its range, and another host may have cut it.
+    if ((mode & FALLOC_FL_KEEP_SIZE) != 0) {
+      nfs4::VerifyArguments as_believed;
+      as_believed.attributes.size = size;
+      operations.emplace_back(std::move(as_believed));
+    }
     operations.emplace_back(nfs4::AllocateArguments{stateid, range.offset, end - range.offset});
+  }
   const size_t attributes_at = operations.size();
   operations.emplace_back(nfs4::GetAttributesArguments{client::stat_attributes()});
 

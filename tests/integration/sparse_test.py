@@ -71,6 +71,23 @@ class Sparse(TwoMounts):
         self.assertEqual((self.mount / "too-much").stat().st_blocks, 0)
         path.unlink()
 
+    def test_a_range_that_keeps_the_size_does_not_bring_back_what_another_host_has_cut(self):
+        path, content = self.make("cut", 1 << 20)
+        with open(path, "rb+", buffering=0) as file:
+            os.fstat(file.fileno())
+            os.truncate(self.other / "cut", 10_000)
+            fallocate(file.fileno(), ZERO | KEEP_SIZE, 4096, 500_000)
+            self.assertEqual((self.other / "cut").stat().st_size, 10_000)
+            self.assertEqual(os.fstat(file.fileno()).st_size, 10_000)
+            os.truncate(self.other / "cut", 5_000)
+            with self.assertRaises(OSError) as raised:
+                fallocate(file.fileno(), KEEP_SIZE, 0, 10_000)
+            self.assertEqual(raised.exception.errno, errno.EOPNOTSUPP)
+            os.truncate(self.other / "cut", 100_000)
+            fallocate(file.fileno(), KEEP_SIZE, 0, 100_000)
+            self.assertEqual((self.other / "cut").stat().st_size, 100_000)
+        self.assertTrue(path.read_bytes() == content[:4096] + bytes(95_904))
+
     def test_zeroing_keeps_the_memory(self):
         path, content = self.make("zeroed", 1 << 20)
         run("fallocate", "-z", "-o", 4096, "-l", 500_000, path)
