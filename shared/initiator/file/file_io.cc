@@ -168,6 +168,8 @@ Result<> FileIo::close(const ErrorCursor& cursor) {
 }
 
 Result<> FileIo::settle() {
+  // A server that was started anew may have less than was written through the one before it.
+  if (inside_->unstable_in_doubt()) TRY(inside_->flusher.settle_doubt());
   return inside_->committer.commit_as_mounted();
 }
 

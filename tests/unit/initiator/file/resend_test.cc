@@ -99,6 +99,19 @@ TEST_F(ResendTest, AReaderInTheNextSessionSeesIt) {
   expect_read(0, 4096, 1);
 }
 
+TEST_F(ResendTest, WhoTheServerServesInTheNextSessionSeesItOnceItIsSettled) {
+  write(0, 4096, 1);
+  write(4096, 100, 2);
+  lose_unstable();
+  show_shorter_file();
+  ASSERT_TRUE(file->settle());
+  expect_file(0, 4096, 1);
+  expect_file(4096, 100, 2);
+  const int calls = channel.calls;
+  ASSERT_TRUE(file->settle());
+  EXPECT_EQ(channel.calls, calls);
+}
+
 TEST_F(ResendTest, NorIsTheFileShorterThere) {
   write(0, 4096, 1);
   write(4096, 100, 2);
