@@ -246,9 +246,11 @@ Result<> QuotaAdministration::set(const QuotaId& id, const std::optional<QuotaLi
     log_info("quotas", "quota-removed kind={} id={}", to_string(id.kind), id.number);
     return {};
   }
-  if (!has_own && quotas.limits().size() >= Quotas::kLimitsMax)
-    return fail(EBUSY, fmt::format("{} users, groups and trees have limits, and there can be no more",
-                                   Quotas::kLimitsMax));
+  const bool one_more = !has_own || own->second.none() != limits->none();
+  if (one_more && !quotas.there_may_be_more(*limits))
+    return fail(EBUSY,
+                fmt::format("{} users, groups and trees {}, and there can be no more", Quotas::kLimitsMax,
+                            limits->none() ? "are told to have no limits" : "have limits"));
   TRY(begin());
   TRY(quotas.set_limits(id, *limits, clock_.wall_now()));
   log_info("quotas", "quota-set kind={} id={} space={}/{} inodes={}/{}", to_string(id.kind), id.number,

@@ -7,13 +7,19 @@ namespace pnfsrdma::mds {
 using nfs4::Status;
 
 // From one directory to another. A tree's own directory may go wherever there is no tree, as its parent is in none.
+// What has no number may only not be marked yet: as long as it may be, nobody is told for good.
 Outcome<> Namespace::check_tree(const Inode& moved, const Inode& source, const Inode& target) const {
   const QuotaTrees& trees = quotas_.trees();
   if (moved.is_directory() && source.id != target.id && trees.marking())
     return std::unexpected(Status::kDelay);
   const TreeNumber there = trees.tree_of(target);
+  const TreeNumber own = trees.tree_of(moved);
   const bool whole = there.value == 0 && trees.is_root(moved);
-  return whole || trees.tree_of(moved) == there ? Outcome<>() : std::unexpected(Status::kXDev);
+  if (whole || own == there) return {};
+  const QuotaTree* const one = own.value == 0     ? trees.find(there)
+                               : there.value == 0 ? trees.find(own)
+                                                  : nullptr;
+  return std::unexpected(one != nullptr && !one->complete ? Status::kDelay : Status::kXDev);
 }
 
 // It is in no tree, and no tree is in it. One that is being made has not marked all that is in it yet.

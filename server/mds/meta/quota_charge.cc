@@ -11,9 +11,12 @@
 namespace pnfsrdma::mds {
 namespace {
 
+bool same_owners(const Inode& one, const Inode& other) {
+  return one.uid == other.uid && one.gid == other.gid && one.tree == other.tree;
+}
+
 bool same_charge(const Inode& one, const Inode& other) {
-  return one.uid == other.uid && one.gid == other.gid && one.tree == other.tree &&
-         one.space_used == other.space_used;
+  return same_owners(one, other) && one.space_used == other.space_used;
 }
 
 // A count that is wrong, as --check tells, must not keep anybody from removing a file.
@@ -29,14 +32,18 @@ void QuotaCharge::add(const Inode* before, const Inode* after) {
   const Inode& inode = after != nullptr ? *after : *before;
   if (inode.id >= quotas_.counted_to()) return;
   const bool was_orphan = before != nullptr && (before->flags & kInodeOrphan) != 0;
-  if (after == nullptr && was_orphan) destroyed_ = before;
-  if (after != nullptr && !was_orphan && (after->flags & kInodeOrphan) != 0) orphaned_ = after;
+  const bool is_orphan = after != nullptr && (after->flags & kInodeOrphan) != 0;
+  // Of whose it was it is gone when it becomes another's, too.
+  const bool passes_on = was_orphan && is_orphan && !same_owners(*before, *after);
+  if (was_orphan && (after == nullptr || passes_on)) destroyed_ = before;
+  if (is_orphan && (!was_orphan || passes_on)) orphaned_ = after;
   if (before != nullptr && after != nullptr && same_charge(*before, *after)) return;
   if (before != nullptr) change(*before, -1);
   if (after != nullptr) change(*after, 1);
 }
 
 void QuotaCharge::count(const Inode& inode) {
+  counts_ = true;
   change(inode, 1);
 }
 
@@ -74,11 +81,12 @@ Result<> QuotaCharge::put(Batch& batch, const WallTime& now) {
   return {};
 }
 
-// A record that cannot be read must not keep anybody from removing a file either.
+// A record that cannot be read must not keep anybody from removing a file either, nor all from being counted: what it
+// counted is missing then, until all is counted again.
 Result<QuotaUsage> QuotaCharge::present(const Delta& delta) {
   auto usage = quotas_.usage(delta.id);
-  const bool shrinks = delta.space <= 0 && delta.inodes <= 0;
-  if (usage || usage.error().number() != EUCLEAN || !shrinks) return usage;
+  const bool goes_on = counts_ || (delta.space <= 0 && delta.inodes <= 0);
+  if (usage || usage.error().number() != EUCLEAN || !goes_on) return usage;
   log_error("quotas", "quota-unreadable {}", usage.error().to_string());
   return QuotaUsage{};
 }

@@ -45,9 +45,11 @@ class QuotaCharge {
 
   Quotas& quotas_;
   std::vector<Delta> deltas_;  // of a change of names a few
-  // What loses its last name, and what goes for good: one of each at most.
+  // What loses its last name, and what goes for good: one of each at most; both are the file that another owner gets
+  // when it has none any more.
   const Inode* orphaned_ = nullptr;
   const Inode* destroyed_ = nullptr;
+  bool counts_ = false;  // for the first time
 };
 
 }  // namespace pnfsrdma::mds

@@ -90,7 +90,7 @@ Result<> Quotas::read_limits() {
       outcome = std::unexpected(stored.error());
       return false;
     }
-    limits_[*id] = stored->limits;
+    put_limits(*id, stored->limits);
     return true;
   };
   TRY(store_->scan(tag_prefix(kQuotaLimitsTag), {}, visit));
@@ -152,7 +152,9 @@ Result<> Quotas::remove_limits(const QuotaId& id, const WallTime& now) {
 }
 
 Result<> Quotas::set(const QuotaId& id, const std::optional<QuotaLimits>& limits, const WallTime& now) {
-  if (limits && !limits_.contains(id) && limits_.size() >= kLimitsMax)
+  const auto own = limits_.find(id);
+  const bool one_more = limits && (own == limits_.end() || own->second.none() != limits->none());
+  if (one_more && !there_may_be_more(*limits))
     return fail(EMFILE, "there are limits for as many users, groups and trees as there may be");
   TRY_ASSIGN(const QuotaUsage present, usage(id));
   const QuotaLimits future = limits ? *limits : id.number == 0 ? QuotaLimits{} : default_of(id.kind);
@@ -169,17 +171,30 @@ Result<> Quotas::set(const QuotaId& id, const std::optional<QuotaLimits>& limits
   TRY(store_->commit(batch, CommitKind::kNamespace));
   usage_.put(id, changed);
   if (limits) {
-    limits_[id] = *limits;
+    put_limits(id, *limits);
   } else {
-    limits_.erase(id);
+    erase_limits(id);
   }
   return {};
+}
+
+void Quotas::put_limits(const QuotaId& id, const QuotaLimits& limits) {
+  erase_limits(id);
+  limits_[id] = limits;
+  if (limits.none()) ++exempt_;
+}
+
+void Quotas::erase_limits(const QuotaId& id) {
+  const auto own = limits_.find(id);
+  if (own == limits_.end()) return;
+  if (own->second.none()) --exempt_;
+  limits_.erase(own);
 }
 
 void Quotas::forget_tree(TreeNumber number) {
   const QuotaId id{QuotaKind::kTree, number.value};
   trees_.leave(number);
-  limits_.erase(id);
+  erase_limits(id);
   usage_.erase(id);
   departures_.erase(id);
   if (recount_) recount_->sums.erase(id);

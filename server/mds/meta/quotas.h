@@ -48,7 +48,7 @@ class Quotas {
   };
   Result<> change(const Changes& changes, const WallTime& now);
   Result<> begin() { return change({.on = true}, {}); }
-  // EMFILE: of over kLimitsMax. What is above a soft limit has been since `now`.
+  // EMFILE: there_may_be_more() says no. What is above a soft limit has been since `now`.
   Result<> set_limits(const QuotaId& id, const QuotaLimits& limits, const WallTime& now);
   // The default ones are his.
   Result<> remove_limits(const QuotaId& id, const WallTime& now);
@@ -59,7 +59,11 @@ class Quotas {
   }
   // What was on record of the tree has been erased with it (QuotaTrees::erase).
   void forget_tree(TreeNumber number);
+  // So many have limits, and as many more are told to have none.
   static constexpr size_t kLimitsMax = 65'536;
+  bool there_may_be_more(const QuotaLimits& limits) const {
+    return (limits.none() ? exempt_ : limits_.size() - exempt_) < kLimitsMax;
+  }
   static constexpr uint64_t kGraceMax = uint64_t{10} * 365 * 24 * 3600;
 
   // Their own.
@@ -176,6 +180,8 @@ class Quotas {
   static void put_default(Batch& batch, QuotaKind kind, QuotaDefault& changed, const QuotaLimits& limits,
                           const WallTime& now);
   Result<> set(const QuotaId& id, const std::optional<QuotaLimits>& limits, const WallTime& now);
+  void put_limits(const QuotaId& id, const QuotaLimits& limits);
+  void erase_limits(const QuotaId& id);
   // As of default limits that may be younger than the record.
   QuotaUsage current(const QuotaId& id, QuotaUsage usage) const;
   uint64_t space_left(const QuotaId& id, const QuotaUsage& usage, const WallTime& now) const;
@@ -194,6 +200,7 @@ class Quotas {
   InodeId counted_to_ = kNoInode;
   QuotaGrace grace_;
   std::map<QuotaId, QuotaLimits> limits_;
+  size_t exempt_ = 0;  // of limits_, those that are none
   QuotaDefault user_default_;
   QuotaDefault group_default_;
   std::optional<QuotaRecount> recount_;

@@ -132,9 +132,33 @@ TEST_P(Trees, WhatIsNotMarkedYetStaysWhereItIs) {
   make(top, "second");
   const QuotaTree made = begin_tree(top);
   ASSERT_TRUE(*names_->place_in_tree(first, made.number));
-  EXPECT_EQ(status(names_->rename(top, "second", first, "second")), Status::kXDev);
+  EXPECT_EQ(status(names_->rename(top, "second", first, "second")), Status::kDelay)
+      << "it will have its number";
+  EXPECT_EQ(status(names_->link(id_of("second", top), first, "second")), Status::kDelay);
   EXPECT_EQ(status(names_->rename(top, "second", top, "renamed")), Status::kOk) << "an editor's backup";
   EXPECT_EQ(tree_of(make(first, "new")), made.number);
+  EXPECT_EQ(status(names_->rename(first, "new", kRootInode, "new")), Status::kDelay)
+      << "out of the tree, or to where the walk has not been";
+  mark(top, made.number);
+  ASSERT_EQ(status(names_->complete_tree(made.number)), Status::kOk);
+  EXPECT_EQ(status(names_->rename(first, "new", kRootInode, "new")), Status::kXDev);
+  EXPECT_EQ(status(names_->rename(top, "renamed", first, "second")), Status::kOk);
+}
+
+TEST_P(Trees, AnExchangeInADirectoryIsThatOfWhoeverIsThere) {
+  const InodeId top = make_directory("top");
+  const InodeId home = make_directory("home");
+  const InodeId file = make(top, "inside");
+  make(home, "neighbour");
+  names_->link(file, home, "outside").value();
+  const QuotaTree made = begin_tree(top);
+  ASSERT_TRUE(*names_->place_in_tree(file, made.number));
+  EXPECT_EQ(status(names_->exchange(home, "outside", home, "neighbour")), Status::kDelay)
+      << "the walk would meet one of them only";
+  ASSERT_EQ(status(names_->complete_tree(made.number)), Status::kOk);
+  EXPECT_EQ(status(names_->exchange(home, "outside", home, "neighbour")), Status::kOk);
+  EXPECT_EQ(id_of("neighbour", home), file);
+  EXPECT_EQ(status(names_->exchange(home, "neighbour", kRootInode, "top")), Status::kXDev);
 }
 
 TEST_P(Trees, NoDirectoryGetsAnotherParentWhileOneIsMarked) {

@@ -134,6 +134,22 @@ TEST_P(QuotasOfNames, WhoHasJustRemovedAFileIsToldToComeAgain) {
   EXPECT_EQ(status(create("one more", 7, 8)), Status::kDQuot);
 }
 
+TEST_P(QuotasOfNames, AFileWithoutANameThatBecomesAnothersIsNotWaitedForAsHis) {
+  begin();
+  limit(user(7), {.space = {}, .inodes = {.hard = 1}});
+  names_->set_in_use([](InodeId) { return true; });
+  const InodeId file = make(kRootInode, "file", 7, 8);
+  names_->remove(kRootInode, "file").value();
+  EXPECT_TRUE(quotas().departs(user(7), clock_.wall_now()));
+  names_->update(file, {.uid = 9}).value();
+  EXPECT_FALSE(quotas().departs(user(7), clock_.wall_now()));
+  EXPECT_TRUE(quotas().departs(user(9), clock_.wall_now()));
+  EXPECT_TRUE(quotas().departs(group(8), clock_.wall_now()));
+  names_->destroy(file).value();
+  for (const QuotaId& id : {user(7), user(9), group(8)})
+    EXPECT_FALSE(quotas().departs(id, clock_.wall_now()));
+}
+
 TEST_P(QuotasOfNames, ALimitHoldsOnceAllIsCountedOnly) {
   for (int i = 0; i < 10; ++i) make(kRootInode, "file" + std::to_string(i), 7, 8);
   ASSERT_TRUE(quotas().begin());
@@ -353,6 +369,36 @@ TEST_P(QuotasOfNames, ARecordThatCannotBeReadHindersNoRemoval) {
   EXPECT_EQ(status(create("more", 7, 8)), Status::kIo);
   EXPECT_EQ(quotas().page({}, 10).error().to_string().find("user 7: "), 0U);
   EXPECT_EQ(status(names_->remove(kRootInode, "file")), Status::kOk);
+}
+
+TEST_P(QuotasOfNames, ARecordThatCannotBeReadDoesNotKeepAllFromBeingCounted) {
+  make(kRootInode, "file", 7, 8);
+  ASSERT_TRUE(quotas().begin());
+  Batch batch;
+  batch.put(quota_key(kQuotaTag, user(7)), "garbage");
+  ASSERT_TRUE(store_->commit(batch, CommitKind::kState));
+  count_all();
+  EXPECT_EQ(usage(user(7)).inodes.used, 1U);
+}
+
+TEST_P(QuotasOfNames, WhoHasNoLimitTakesNoLimitsPlace) {
+  begin();
+  const QuotaLimits some{.space = {.hard = kGrainSize}, .inodes = {}};
+  EXPECT_TRUE(quotas().there_may_be_more(some));
+  for (uint64_t one = 1; one <= Quotas::kLimitsMax; ++one) limit(user(one), {});
+  EXPECT_FALSE(quotas().there_may_be_more({}));
+  EXPECT_EQ(quotas().set_limits(group(1), {}, clock_.wall_now()).error().number(), EMFILE);
+  limit(group(1), some);
+  EXPECT_EQ(quotas().set_limits(group(1), {}, clock_.wall_now()).error().number(), EMFILE)
+      << "it has one now";
+  limit(user(1), some);
+  limit(group(2), {});
+  ASSERT_TRUE(quotas().remove_limits(group(2), clock_.wall_now()));
+  EXPECT_TRUE(quotas().there_may_be_more({}));
+  restart();
+  EXPECT_TRUE(quotas().there_may_be_more({}));
+  limit(group(2), {});
+  EXPECT_FALSE(quotas().there_may_be_more({}));
 }
 
 TEST_P(QuotasOfNames, AnInodeThatCannotBeReadCountsForNobody) {
