@@ -243,11 +243,12 @@ class FileSystem {
 
   // ENODATA: the server tells nothing of quotas, or they are off.
   std::expected<std::string, int> own_quota(fuse_req_t request, const Inode& inode);
+  bool xattr_is_as_changed(fuse_req_t request, const Inode& file, const nfs4::ArgumentOperation& change);
   void change_xattr(fuse_req_t request, fuse_ino_t node, nfs4::ArgumentOperation change, int done);
 
   // file_system_acls.cc. Errors are errnos.
-  // nfs4::kHas*Acl.
-  std::expected<uint32_t, int> acls_of(fuse_req_t request, Inode& file);
+  // FileAttributes::presence; 0: the server does not tell.
+  std::expected<uint32_t, int> presence_of(fuse_req_t request, Inode& file);
   int ask_attributes(fuse_req_t request, Inode& file, const nfs4::Bitmap& wanted,
                      nfs4::Attributes& attributes);
   // ENODATA: no more than the mode says.
@@ -306,6 +307,7 @@ class FileSystem {
   void offer_clone(fuse_req_t request, ByteSpan in, fuse_file_info* info);
   void clone(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_file_info* info);
   int clear_privileges(fuse_req_t request, fuse_ino_t node);
+  int take_privileges(fuse_req_t request, fuse_ino_t node);
   int ask_end(fuse_req_t request, OpenFile& file);
   // Where it was appended, or an errno.
   std::expected<uint64_t, int> append(fuse_req_t request, OpenFile& file, initiator::BufferSlice source,

@@ -32,14 +32,14 @@ nfs4::Attributes attributes_of(AclKind kind, nfs4::PosixAcl acl) {
 
 }  // namespace
 
-std::expected<uint32_t, int> FileSystem::acls_of(fuse_req_t request, Inode& file) {
+std::expected<uint32_t, int> FileSystem::presence_of(fuse_req_t request, Inode& file) {
   if (!parts_.posix_acls) return 0;
-  if (const auto known = beliefs_.believed(file, parts_.clock.now())) return known->attributes.acls;
+  if (const auto known = beliefs_.believed(file, parts_.clock.now())) return known->attributes.presence;
   nfs4::Attributes attributes;
   if (const int error = ask_attributes(request, file, client::stat_attributes(), attributes); error != 0)
     return std::unexpected(error);
   const auto known = file.last_known();
-  return known ? known->acls : 0;
+  return known ? known->presence : 0;
 }
 
 nfs4::Attributes FileSystem::mode_of_new(fuse_req_t request, mode_t mode) const {
@@ -69,7 +69,7 @@ int FileSystem::ask_attributes(fuse_req_t request, Inode& file, const nfs4::Bitm
 std::expected<Bytes, int> FileSystem::get_acl(fuse_req_t request, Inode& file, AclKind kind) {
   if (!parts_.posix_acls) return std::unexpected(ENOTSUP);
   const auto known = beliefs_.believed(file, parts_.clock.now());
-  if (known && (known->attributes.acls & flag_of(kind)) == 0) return std::unexpected(ENODATA);
+  if (known && (known->attributes.presence & flag_of(kind)) == 0) return std::unexpected(ENODATA);
   nfs4::Attributes attributes;
   const int error = ask_attributes(request, file, nfs4::Bitmap::of(attribute_of(kind)), attributes);
   if (error != 0) return std::unexpected(error);

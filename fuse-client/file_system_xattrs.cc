@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/xattr.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "fuse-client/file_system.h"
 #include "fuse-client/mount_attributes.h"
 
-// Extended attributes: one call each (RFC 8276), of "user." names only, which have no prefix on the wire. ACLs have
-// names, too: file_system_acls.cc. All others are answered here, so that no write costs a call for a capability that
-// cannot be.
+// Extended attributes: one call each (RFC 8276), and none where what is known of the file says that it has none; of
+// "user." names only, which have no prefix on the wire. ACLs have names, too: file_system_acls.cc. All
+// others are answered here, so that no write costs a call for a capability that cannot be.
 namespace pnfsrdma::fuse_client {
 namespace {
 
@@ -58,11 +59,19 @@ void FileSystem::getxattr(fuse_req_t request, fuse_ino_t node, const char* name,
     fuse_reply_err(request, ENOTSUP);
     return;
   }
+  const std::shared_ptr<Inode> file = inode(node);
+  // Who may read it has been asked by the kernel.
+  if (parts_.options.default_permissions && parts_.posix_acls) {
+    const auto known = beliefs_.believed(*file, parts_.clock.now());
+    if (known && known->attributes.lacks_xattrs()) {
+      fuse_reply_err(request, ENODATA);
+      return;
+    }
+  }
   CompoundReply reply;
-  const int error =
-      call(request,
-           {nfs4::PutFileHandleArguments{inode(node)->handle}, nfs4::GetXattrArguments{std::string(*wanted)}},
-           reply);
+  const int error = call(
+      request, {nfs4::PutFileHandleArguments{file->handle}, nfs4::GetXattrArguments{std::string(*wanted)}},
+      reply);
   const auto* result = reply.result<nfs4::GetXattrResponse>(1);
   if (error != 0 || result == nullptr) {
     fuse_reply_err(request, error != 0 ? error : EIO);
@@ -99,15 +108,19 @@ void FileSystem::listxattr(fuse_req_t request, fuse_ino_t node, size_t size) {
     for (const std::string& own : listed_mount_attributes()) names.append(own).push_back('\0');
   }
   const std::shared_ptr<Inode> file = inode(node);
-  if (const auto acls = acls_of(request, *file); !acls) {
-    fuse_reply_err(request, acls.error());
+  const auto told = presence_of(request, *file);
+  if (!told) {
+    fuse_reply_err(request, told.error());
     return;
-  } else if (!file->has_type(S_IFCHR) && !file->has_type(S_IFBLK)) {
-    // Of devices it is not known.
-    if ((*acls & nfs4::kHasAccessAcl) != 0) names.append(acl_name(AclKind::kAccess)).push_back('\0');
-    if ((*acls & nfs4::kHasDefaultAcl) != 0) names.append(acl_name(AclKind::kDefault)).push_back('\0');
   }
-  bool end = !file->has_type(S_IFREG) && !file->has_type(S_IFDIR);
+  if (!file->has_type(S_IFCHR) && !file->has_type(S_IFBLK)) {
+    // Of devices it is not known.
+    if ((*told & nfs4::kHasAccessAcl) != 0) names.append(acl_name(AclKind::kAccess)).push_back('\0');
+    if ((*told & nfs4::kHasDefaultAcl) != 0) names.append(acl_name(AclKind::kDefault)).push_back('\0');
+  }
+  // Whether there are any, everybody may know, as in Linux; the server tells their names to those who may read.
+  bool end = client::FileAttributes{.presence = *told}.lacks_xattrs() ||
+             (!file->has_type(S_IFREG) && !file->has_type(S_IFDIR));
   for (uint64_t cookie = 0; !end;) {
     CompoundReply reply;
     const int error = call(
@@ -156,21 +169,36 @@ void FileSystem::removexattr(fuse_req_t request, fuse_ino_t node, const char* na
   change_xattr(request, node, nfs4::RemoveXattrArguments{std::string(*wanted)}, ENODATA);
 }
 
+// Whether the attribute has the value that this change gives it; one that takes it away has given none.
+bool FileSystem::xattr_is_as_changed(fuse_req_t request, const Inode& file,
+                                     const nfs4::ArgumentOperation& change) {
+  const auto* set = std::get_if<nfs4::SetXattrArguments>(&change);
+  if (set == nullptr) return true;
+  CompoundReply reply;
+  const int error =
+      call(request, {nfs4::PutFileHandleArguments{file.handle}, nfs4::GetXattrArguments{set->key}}, reply);
+  const auto* result = reply.result<nfs4::GetXattrResponse>(1);
+  return error == 0 && result != nullptr && std::ranges::equal(result->value, set->value);
+}
+
 // PUTFH, the change, GETATTR: it moves ctime and change. `done`: what it says if it is sent again under a new session
-// and the first one has done it.
+// and the first one has done it. EEXIST may be somebody else's doing, as the value tells.
 void FileSystem::change_xattr(fuse_req_t request, fuse_ino_t node, nfs4::ArgumentOperation change, int done) {
   const std::shared_ptr<Inode> file = inode(node);
   const Question question = ask(file.get());
   CompoundReply reply;
   int error = call(request,
-                   {nfs4::PutFileHandleArguments{file->handle}, std::move(change),
+                   {nfs4::PutFileHandleArguments{file->handle}, change,
                     nfs4::GetAttributesArguments{client::stat_attributes()}},
                    reply, true);
-  if (error == done && reply.repeated) error = 0;
+  if (error == done && reply.repeated && xattr_is_as_changed(request, *file, change)) error = 0;
   const auto* result = reply.result<nfs4::GetAttributesResponse>(2);
   if (result != nullptr) {
     if (const auto attributes = client::to_file_attributes(result->attributes))
       (void)learn(*file, question, *attributes, true);
+  } else {
+    // It may have been done all the same.
+    file->expire();
   }
   fuse_reply_err(request, error);
 }

@@ -21,6 +21,7 @@ using nfs4::FileType;
 constexpr uint32_t kNobody = 65534;
 constexpr blksize_t kPreferredIo = blksize_t{1} << 20;
 constexpr uint32_t kMayHaveAcls = nfs4::kHasAccessAcl | nfs4::kHasDefaultAcl;
+constexpr uint32_t kPresence = kMayHaveAcls | nfs4::kTellsXattrs | nfs4::kHasXattrs;
 
 mode_t type_bits(FileType type) {
   switch (type) {
@@ -126,9 +127,9 @@ std::expected<FileAttributes, nfs4::Status> to_file_attributes(const nfs4::Attri
   if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode)) {
     const auto device = attributes.raw_device.value_or(nfs4::SpecialData{});
     status.st_rdev = makedev(device.major, device.minor);
-    file.acls = kMayHaveAcls;
+    file.presence = kMayHaveAcls;
   } else if (attributes.raw_device) {
-    file.acls = attributes.raw_device->major & kMayHaveAcls;
+    file.presence = attributes.raw_device->major & kPresence;
   }
   status.st_size = static_cast<off_t>(attributes.size.value_or(0));
   status.st_blksize = kPreferredIo;

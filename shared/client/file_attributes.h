@@ -11,6 +11,7 @@
 
 #include "shared/nfs4/attributes.h"
 #include "shared/nfs4/status.h"
+#include "shared/nfs4/xattr_presence.h"
 
 namespace pnfsrdma::client {
 
@@ -19,7 +20,11 @@ struct FileAttributes {
   uint64_t change = 0;
   struct stat status{};
   // nfs4::kHas*Acl: those that a server of ours says there are. Of a device it says nothing: they may be.
-  uint32_t acls = 0;
+  // nfs4::kTellsXattrs, kHasXattrs: the same of extended attributes.
+  uint32_t presence = 0;
+  bool lacks_xattrs() const {
+    return (presence & (nfs4::kTellsXattrs | nfs4::kHasXattrs)) == nfs4::kTellsXattrs;
+  }
 };
 
 // The attributes every GETATTR of this client asks for; at an OPEN also the threshold below which I/O goes

@@ -5,12 +5,14 @@ the table). A change that makes one dearer has to say so here.
 
 usage: calls_test.py BIN_DIRECTORY
 """
+import errno
 import fcntl
 import mmap
 import os
 import subprocess
 import sys
 import time
+import traceback
 import unittest
 
 from cluster import Cluster
@@ -411,6 +413,45 @@ class Calls(unittest.TestCase):
         calls, counts = self.calls(lambda: os.utime(self.path, (1, 2)))
         self.assertEqual(counts, {"SETATTR": 1, "GETATTR": 1})
         self.assertEqual(calls, 1)
+
+    def test_extended_attributes_of_a_file_without_any(self):
+        self.create(4096)
+
+        def look():
+            self.assertEqual(os.listxattr(self.path), [])
+            with self.assertRaises(OSError) as none:
+                os.getxattr(self.path, "user.none")
+            self.assertEqual(none.exception.errno, errno.ENODATA)
+        self.assertEqual(self.calls(look), (0, {}))
+        os.setxattr(self.path, "user.one", b"1")
+        self.assertEqual(self.calls(lambda: self.assertEqual(os.listxattr(self.path), ["user.one"])),
+                         (1, {"LISTXATTRS": 1}))
+        self.assertEqual(self.calls(lambda: self.assertEqual(os.getxattr(self.path, "user.one"), b"1")),
+                         (1, {"GETXATTR": 1}))
+        os.removexattr(self.path, "user.one")
+        self.assertEqual(self.calls(look), (0, {}))
+
+    def test_who_may_not_read_a_file_without_extended_attributes(self):
+        self.create(4096)
+        os.chmod(self.path, 0o600)
+
+        def as_user():
+            os.setuid(12345)
+            assert os.listxattr(self.path) == []
+            try:
+                os.getxattr(self.path, "user.none")
+            except PermissionError:
+                return
+            raise AssertionError("it was read")
+        child = os.fork()
+        if child == 0:
+            try:
+                as_user()
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_stat_after_utimes_is_answered_from_what_came_with_it(self):
         self.create(4096)

@@ -4,6 +4,7 @@
 
 usage: repeated_change_test.py BIN_DIRECTORY
 """
+import errno
 import os
 import socket
 import struct
@@ -18,6 +19,7 @@ BIN = sys.argv.pop(1)
 
 
 CREATE, LINK, REMOVE, RENAME = 6, 11, 28, 29  # RFC 8881, 16.1
+SETXATTR, SETXATTR_CREATE = 73, 1  # RFC 8276, 8.4
 DIRECTORY, SYMLINK = 2, 5
 
 
@@ -180,6 +182,27 @@ class RepeatedChange(unittest.TestCase):
                                       operation(RENAME, name="file"), lambda: (seen / "new").exists(), self.expire),
                          "done")
         self.assertEqual(os.listdir(seen), ["new"])
+
+    def test_a_new_attribute_is_that_of_whoever_made_it(self):
+        there, seen = self.mount.path / "file", self.other.path / "file"
+        there.write_bytes(b"x")
+        made = lambda: os.listxattr(seen) == ["user.mine"]
+
+        def create():
+            os.setxattr(there, "user.mine", b"first", os.XATTR_CREATE)
+        trigger = operation(SETXATTR, SETXATTR_CREATE, name="mine")
+        self.assertEqual(self.cut_off(create, trigger, made, self.expire), "done")
+        self.assertEqual(os.getxattr(seen, "user.mine"), b"first")
+        os.removexattr(seen, "user.mine")
+
+        def expire_while_another_makes_it():
+            self.proxy.cut()
+            wait_until(lambda: self.cluster.log("mds").count("lease-expired") > 1, 60, "the lease is over")
+            os.setxattr(seen, "user.mine", b"another")
+            self.proxy.refusing = False
+        refused = self.cut_off(create, trigger, made, expire_while_another_makes_it)
+        self.assertEqual(refused.errno, errno.EEXIST)
+        self.assertEqual(os.getxattr(seen, "user.mine"), b"another")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include "server/mds/state/server_limits.h"
 #include "shared/base/bytes.h"
 #include "shared/nfs4/pmem_layout.h"
+#include "shared/nfs4/xattr_presence.h"
 #include "shared/xdr/codec.h"
 
 namespace pnfsrdma::mds {
@@ -53,13 +54,16 @@ nfs4::MdsThreshold threshold(const ServerLimits& limits) {
   return threshold;
 }
 
-// Of what is no device: which ACLs it has (shared/nfs4/posix_acl.h).
+// Of what is no device: which ACLs it has, and whether extended attributes (shared/nfs4/posix_acl.h).
 nfs4::SpecialData raw_device(const Inode& inode) {
   if (inode.type == FileType::kBlockDevice || inode.type == FileType::kCharacterDevice)
     return {inode.device_major, inode.device_minor};
   const bool access = (inode.flags & kInodeHasAccessAcl) != 0;
   const bool inherited = (inode.flags & kInodeHasDefaultAcl) != 0;
-  return {(access ? nfs4::kHasAccessAcl : 0) | (inherited ? nfs4::kHasDefaultAcl : 0), 0};
+  const bool xattrs = (inode.flags & kInodeHasXattrs) != 0;
+  return {nfs4::kTellsXattrs | (access ? nfs4::kHasAccessAcl : 0) | (inherited ? nfs4::kHasDefaultAcl : 0) |
+              (xattrs ? nfs4::kHasXattrs : 0),
+          0};
 }
 
 nfs4::PosixAcl on_wire(const PosixAcl& acl) {

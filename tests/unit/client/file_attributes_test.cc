@@ -49,13 +49,24 @@ TEST(FileAttributes, DevicesKeepTheirNumbers) {
 
 TEST(FileAttributes, TellWhoHasAnAcl) {
   nfs4::Attributes attributes = sample();
-  EXPECT_EQ(to_file_attributes(attributes)->acls, 0u);
-  attributes.raw_device = nfs4::SpecialData{0xfffffffe, 3};
-  EXPECT_EQ(to_file_attributes(attributes)->acls, nfs4::kHasDefaultAcl);
+  EXPECT_EQ(to_file_attributes(attributes)->presence, 0u);
+  attributes.raw_device = nfs4::SpecialData{0xfffffff2, 3};
+  EXPECT_EQ(to_file_attributes(attributes)->presence, nfs4::kHasDefaultAcl);
   EXPECT_EQ(to_file_attributes(attributes)->status.st_rdev, 0u);
   attributes.type = nfs4::FileType::kBlock;
-  EXPECT_EQ(to_file_attributes(attributes)->acls, nfs4::kHasAccessAcl | nfs4::kHasDefaultAcl)
+  EXPECT_EQ(to_file_attributes(attributes)->presence, nfs4::kHasAccessAcl | nfs4::kHasDefaultAcl)
       << "nobody knows";
+}
+
+TEST(FileAttributes, TellWhoHasExtendedAttributes) {
+  nfs4::Attributes attributes = sample();
+  EXPECT_FALSE(to_file_attributes(attributes)->lacks_xattrs()) << "nobody knows";
+  attributes.raw_device = nfs4::SpecialData{nfs4::kHasAccessAcl, 0};
+  EXPECT_FALSE(to_file_attributes(attributes)->lacks_xattrs());
+  attributes.raw_device = nfs4::SpecialData{nfs4::kTellsXattrs | nfs4::kHasAccessAcl, 0};
+  EXPECT_TRUE(to_file_attributes(attributes)->lacks_xattrs());
+  attributes.raw_device = nfs4::SpecialData{nfs4::kTellsXattrs | nfs4::kHasXattrs, 0};
+  EXPECT_FALSE(to_file_attributes(attributes)->lacks_xattrs());
 }
 
 TEST(FileAttributes, WithoutTypeChangeOrIdTheyAreOfNoUse) {

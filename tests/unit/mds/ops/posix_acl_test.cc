@@ -142,16 +142,16 @@ TEST_F(PosixAclTest, IsSetAndReadInItsOrder) {
   EXPECT_EQ(default_text("f"), "");
   EXPECT_EQ(get("f").acl_true_form, nfs4::AclModel::kPosixDraft);
   EXPECT_EQ(get("f").acl_true_form_scope, nfs4::AclScope::kFileSystem);
-  EXPECT_EQ(get("f").raw_device->major, 0u);
+  EXPECT_EQ(get("f").raw_device->major, nfs4::kTellsXattrs);
   EXPECT_EQ(change("f", access_acl("o::0,m::6,g:500:6,u:2000@here:4,g::0,u::6")), Status::kOk);
   EXPECT_EQ(access_text("f"), kReadable);
   EXPECT_EQ(get("f").mode, 0660u);
-  EXPECT_EQ(get("f").raw_device->major, nfs4::kHasAccessAcl);
+  EXPECT_EQ(get("f").raw_device->major, nfs4::kTellsXattrs | nfs4::kHasAccessAcl);
   EXPECT_EQ(change("f", mode_attribute(0604)), Status::kOk);
   EXPECT_EQ(access_text("f"), "u::6,u:2000:4,g::0,g:500:6,m::0,o::4");
   EXPECT_EQ(change("f", access_acl("u::7,g::5,o::1")), Status::kOk);
   EXPECT_EQ(get("f").mode, 0751u);
-  EXPECT_EQ(get("f").raw_device->major, 0u);
+  EXPECT_EQ(get("f").raw_device->major, nfs4::kTellsXattrs);
 }
 
 TEST_F(PosixAclTest, WhatCannotBeIsRefusedAndChangesNothing) {
@@ -253,7 +253,7 @@ TEST_F(PosixAclTest, OfADirectoryIsInherited) {
   ASSERT_EQ(make_directory("", "d", mode_attribute(0755)), Status::kOk);
   ASSERT_EQ(change("d", default_acl("u::7,u:2000:6,g::5,m::7,o::0")), Status::kOk);
   EXPECT_EQ(get("d").mode, 0755u);
-  EXPECT_EQ(get("d").raw_device->major, nfs4::kHasDefaultAcl);
+  EXPECT_EQ(get("d").raw_device->major, nfs4::kTellsXattrs | nfs4::kHasDefaultAcl);
   // The umask is of no meaning here.
   ASSERT_EQ(make_file("d", "f", mode_umask(0666, 077)), Status::kOk);
   EXPECT_EQ(access_text("d/f"), "u::6,u:2000:6,g::5,m::6,o::0");
@@ -270,7 +270,7 @@ TEST_F(PosixAclTest, OfADirectoryIsInherited) {
   ASSERT_EQ(client_.status(at("d", creation("link", nfs4::FileType::kLink, mode_attribute(0777)))),
             Status::kOk);
   EXPECT_EQ(get("d/link").mode, 0777u);
-  EXPECT_EQ(get("d/link").raw_device->major, 0u);
+  EXPECT_EQ(get("d/link").raw_device->major, nfs4::kTellsXattrs);
   ASSERT_EQ(make_directory("d", "own", access_acl("u::7,g::0,o::0")), Status::kOk);
   EXPECT_EQ(access_text("d/own"), "u::7,g::0,o::0");
   EXPECT_EQ(default_text("d/own"), "u::7,u:2000:6,g::5,m::7,o::0");
@@ -287,7 +287,7 @@ TEST_F(PosixAclTest, AMinimalDefaultAclTakesTheUmasksPlace) {
   ASSERT_EQ(change("d", default_acl("u::7,g::7,o::0")), Status::kOk);
   ASSERT_EQ(make_file("d", "f", mode_umask(0666, 077)), Status::kOk);
   EXPECT_EQ(get("d/f").mode, 0660u);
-  EXPECT_EQ(get("d/f").raw_device->major, 0u);
+  EXPECT_EQ(get("d/f").raw_device->major, nfs4::kTellsXattrs);
 }
 
 TEST_F(PosixAclTest, ModeUmaskIsOfNewObjectsAlone) {
@@ -342,7 +342,7 @@ TEST_F(PosixAclTest, IsListedWithNames) {
   const auto& entries = response_at<nfs4::ReadDirectoryResponse>(results, 2).result.entries;
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_EQ(text_of(*entries[0].attributes.posix_access_acl), kReadable);
-  EXPECT_EQ(entries[0].attributes.raw_device->major, nfs4::kHasAccessAcl);
+  EXPECT_EQ(entries[0].attributes.raw_device->major, nfs4::kTellsXattrs | nfs4::kHasAccessAcl);
 }
 
 TEST_F(PosixAclTest, AChangeRecallsLayoutsAndDelegationsAsChmodDoes) {

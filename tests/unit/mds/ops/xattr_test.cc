@@ -57,6 +57,20 @@ TEST_F(XattrTest, SetGetAndRemove) {
   EXPECT_EQ(set("f", "big", std::string(kXattrBytesMax + 1, 'v')), Status::kXattr2Big);
 }
 
+TEST_F(XattrTest, TheAttributesTellWhetherThereAreAny) {
+  make("f", 0644);
+  const auto told = [&] {
+    const auto got =
+        client_.call(at("f", nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kRawDevice)}));
+    return response_at<nfs4::GetAttributesResponse>(got, 2).result.attributes.raw_device->major;
+  };
+  EXPECT_EQ(told(), nfs4::kTellsXattrs);
+  EXPECT_EQ(set("f", "comment", ""), Status::kOk);
+  EXPECT_EQ(told(), nfs4::kTellsXattrs | nfs4::kHasXattrs);
+  EXPECT_EQ(client_.status(at("f", nfs4::RemoveXattrArguments{"comment"})), Status::kOk);
+  EXPECT_EQ(told(), nfs4::kTellsXattrs);
+}
+
 TEST_F(XattrTest, TheServerSaysThatItHasThem) {
   const auto results =
       client_.call({kRoot, nfs4::GetAttributesArguments{nfs4::Bitmap::of(nfs4::Attribute::kXattrSupport)}});
