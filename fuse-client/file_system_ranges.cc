@@ -43,7 +43,7 @@ int check_mode(int mode, uint64_t end, uint64_t size) {
 
 void FileSystem::fallocate(fuse_req_t request, fuse_ino_t node, int mode, uint64_t offset, uint64_t length,
                            fuse_file_info* info) {
-  const OpenFile& file = open_file(info);
+  OpenFile& file = open_file(info);
   file.inode->data_changes();
   int error = file.inode->locks().any_lost() ? EIO : clear_privileges(request, node);
   // What is kept here must never be written again over the hole.
@@ -52,8 +52,14 @@ void FileSystem::fallocate(fuse_req_t request, fuse_ino_t node, int mode, uint64
   }
   int lost = 0;
   int resized = 0;
+  bool asked = false;
   while (error == 0) {
     error = check_mode(mode, offset + length, file.data->size());
+    // Another host may have made it longer.
+    if (error == EOPNOTSUPP && mode == FALLOC_FL_KEEP_SIZE && !std::exchange(asked, true)) {
+      error = ask_end(request, file);
+      continue;
+    }
     if (error != 0) break;
     nfs4::Status status = nfs4::Status::kOk;
     error = change_range(request, *file.inode, mode, {offset, length}, status);
@@ -107,7 +113,7 @@ int FileSystem::change_range(fuse_req_t request, Inode& file, int mode, initiato
 }
 
 void FileSystem::lseek(fuse_req_t request, uint64_t offset, int whence, fuse_file_info* info) {
-  const OpenFile& file = open_file(info);
+  OpenFile& file = open_file(info);
   if (whence != SEEK_DATA && whence != SEEK_HOLE) {
     fuse_reply_err(request, EINVAL);
     return;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "server/mds/ops/attribute_values.h"
+#include "shared/nfs4/xattr_presence.h"
 #include "tests/unit/mds/ops/called_client.h"
 
 namespace pnfsrdma::mds {
