@@ -215,9 +215,8 @@ void FileSystem::setattr(fuse_req_t request, fuse_ino_t node, const struct stat&
 // one who does not own the file never comes here: the kernel has refused it.
 bool FileSystem::by_write_of_stranger(fuse_req_t request, const Inode& file, const struct stat& wanted,
                                       int to_set) const {
-  constexpr int kKillsSetId = 1 << 11;  // FATTR_KILL_SUIDGID, which comes with a size
-  constexpr int kOfAWrite =
-      FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_CTIME | kKillsSetId;
+  constexpr int kOfAWrite = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MTIME |
+                            FUSE_SET_ATTR_CTIME | FUSE_SET_ATTR_KILL_SUID;
   if (!parts_.options.default_permissions || (to_set & ~kOfAWrite) != 0) return false;
   const auto known = file.last_known();
   const uid_t user = fuse_req_ctx(request)->uid;

@@ -52,15 +52,12 @@ void FileSystem::fallocate(fuse_req_t request, fuse_ino_t node, int mode, uint64
   }
   int lost = 0;
   int resized = 0;
-  bool asked = false;
   while (error == 0) {
-    error = check_mode(mode, offset + length, file.data->size());
-    // Another host may have made it longer.
-    if (error == EOPNOTSUPP && mode == FALLOC_FL_KEEP_SIZE && !std::exchange(asked, true)) {
-      error = ask_end(request, file);
+    if (const int refused = check_mode(mode, offset + length, file.data->size()); refused != 0) {
+      // Another host may have made it longer.
+      error = mode == FALLOC_FL_KEEP_SIZE && resized++ == 0 ? ask_end(request, file) : refused;
       continue;
     }
-    if (error != 0) break;
     nfs4::Status status = nfs4::Status::kOk;
     error = change_range(request, *file.inode, mode, {offset, length}, status);
     if (error != 0 || status == nfs4::Status::kOk) break;
@@ -113,7 +110,7 @@ int FileSystem::change_range(fuse_req_t request, Inode& file, int mode, initiato
 }
 
 void FileSystem::lseek(fuse_req_t request, uint64_t offset, int whence, fuse_file_info* info) {
-  OpenFile& file = open_file(info);
+  const OpenFile& file = open_file(info);
   if (whence != SEEK_DATA && whence != SEEK_HOLE) {
     fuse_reply_err(request, EINVAL);
     return;
