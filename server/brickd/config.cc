@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kSessionsListedMax = decltype(SessionsResult::sessions)::kMax;
-constexpr size_t kGrantsListedMax = decltype(GrantsResult::grants)::kMax;
+constexpr size_t kGrantsListedMax = decltype(AllGrantsResult::grants)::kMax;
 
 // The one list of keys: loading, printing and the check for unknown keys come from it.
 template <typename ConfigType, typename Visitor>

@@ -48,6 +48,7 @@ std::string_view name_of(Procedure procedure) {
     case Procedure::kWithdraw:
       return "withdraw";
     case Procedure::kListGrants:
+    case Procedure::kListAllGrants:
       return "list-grants";
     case Procedure::kPersist:
       return "persist";
@@ -134,7 +135,7 @@ void ControlServer::note_epoch(const rpc::Connection* connection, uint64_t epoch
 
 template <typename Arguments, typename Answer>
 void ControlServer::serve(const rpc::Connection* connection, ByteSpan encoded, rpc::Responder responder,
-                          void (Control::*method)(const Arguments&, Control::Done<Answer>)) {
+                          void (ControlService::*method)(const Arguments&, Control::Done<Answer>)) {
   const auto arguments = xdr::decode_from<Arguments>(encoded);
   if (!arguments) return responder.refuse(rpc::AcceptStatus::kGarbageArguments);
   if constexpr (requires { arguments->epoch; }) note_epoch(connection, arguments->epoch);
@@ -143,7 +144,7 @@ void ControlServer::serve(const rpc::Connection* connection, ByteSpan encoded, r
 
 template <typename Answer>
 void ControlServer::serve(ByteSpan encoded, rpc::Responder responder,
-                          void (Control::*method)(Control::Done<Answer>)) {
+                          void (ControlService::*method)(Control::Done<Answer>)) {
   if (!encoded.empty()) return responder.refuse(rpc::AcceptStatus::kGarbageArguments);
   (service_.*method)(encode_to<Answer>(std::move(responder)));
 }
@@ -156,47 +157,49 @@ void ControlServer::dispatch(const rpc::Connection* connection, const rpc::Incom
     case Procedure::kNull:
       return responder.reply(Bytes{});
     case Procedure::kClaim:
-      return with(&Control::claim);
+      return with(&ControlService::claim);
     case Procedure::kAlloc:
-      return with(&Control::alloc);
+      return with(&ControlService::alloc);
     case Procedure::kFree:
-      return with(&Control::free);
+      return with(&ControlService::free);
     case Procedure::kMap:
-      return with(&Control::map);
+      return with(&ControlService::map);
     case Procedure::kUnmap:
-      return with(&Control::unmap);
+      return with(&ControlService::unmap);
     case Procedure::kList:
-      return with(&Control::list);
+      return with(&ControlService::list);
     case Procedure::kSurvey:
-      return with(&Control::survey);
+      return with(&ControlService::survey);
     case Procedure::kErase:
-      return with(&Control::erase);
+      return with(&ControlService::erase);
     case Procedure::kOpenSession:
-      return with(&Control::open_session);
+      return with(&ControlService::open_session);
     case Procedure::kCloseSession:
-      return with(&Control::close_session);
+      return with(&ControlService::close_session);
     case Procedure::kListSessions:
-      return serve(encoded, std::move(responder), &Control::list_sessions);
+      return serve(encoded, std::move(responder), &ControlService::list_sessions);
     case Procedure::kExpose:
-      return with(&Control::expose);
+      return with(&ControlService::expose);
     case Procedure::kWithdraw:
-      return with(&Control::withdraw);
+      return with(&ControlService::withdraw);
     case Procedure::kListGrants:
-      return with(&Control::list_grants);
+      return with(&ControlService::list_grants);
+    case Procedure::kListAllGrants:
+      return with(&ControlService::list_all_grants);
     case Procedure::kPersist:
-      return with(&Control::persist);
+      return with(&ControlService::persist);
     case Procedure::kZero:
-      return with(&Control::zero);
+      return with(&ControlService::zero);
     case Procedure::kCopy:
-      return with(&Control::copy);
+      return with(&ControlService::copy);
     case Procedure::kStatistics:
-      return serve(encoded, std::move(responder), &Control::statistics);
+      return serve(encoded, std::move(responder), &ControlService::statistics);
     case Procedure::kLoopTurns:
-      return serve(encoded, std::move(responder), &Control::loop_turns);
+      return serve(encoded, std::move(responder), &ControlService::loop_turns);
     case Procedure::kSessionTraffic:
-      return serve(encoded, std::move(responder), &Control::session_traffic);
+      return serve(encoded, std::move(responder), &ControlService::session_traffic);
     case Procedure::kIdentify:
-      return serve(encoded, std::move(responder), &Control::identify);
+      return serve(encoded, std::move(responder), &ControlService::identify);
   }
   responder.refuse(rpc::AcceptStatus::kProcedureUnavailable);
 }

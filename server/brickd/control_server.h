@@ -38,9 +38,10 @@ class ControlServer {
   void dispatch(const rpc::Connection* connection, const rpc::IncomingCall& call, rpc::Responder responder);
   template <typename Arguments, typename Answer>
   void serve(const rpc::Connection* connection, ByteSpan encoded, rpc::Responder responder,
-             void (Control::*method)(const Arguments&, Control::Done<Answer>));
+             void (ControlService::*method)(const Arguments&, Control::Done<Answer>));
   template <typename Answer>
-  void serve(ByteSpan encoded, rpc::Responder responder, void (Control::*method)(Control::Done<Answer>));
+  void serve(ByteSpan encoded, rpc::Responder responder,
+             void (ControlService::*method)(Control::Done<Answer>));
 
   EventLoop& loop_;
   ControlService& service_;

@@ -181,7 +181,19 @@ void ControlService::withdraw(const WithdrawArguments& arguments, Done<StatusRes
 }
 
 void ControlService::list_grants(const ListGrantsArguments& arguments, Done<GrantsResult> done) {
-  answer(std::move(done), parts_.sessions.list_grants(arguments.client));
+  answer(std::move(done), parts_.sessions.list_grants(arguments.client, arguments.after));
+}
+
+void ControlService::list_all_grants(const ListAllGrantsArguments& arguments, Done<AllGrantsResult> done) {
+  AllGrantsResult all;
+  for (bool more = true; more;) {
+    const uint64_t after = all.grants.empty() ? 0 : all.grants.back().grant;
+    const GrantsResult page = parts_.sessions.list_grants(arguments.client, after);
+    all.status = page.status;
+    all.grants.insert(all.grants.end(), page.grants.begin(), page.grants.end());
+    more = page.more;
+  }
+  answer(std::move(done), std::move(all));
 }
 
 void ControlService::persist(const RangesArguments& arguments, Done<PersistResult> done) {

@@ -62,6 +62,8 @@ class ControlService final : public Control {
   void expose(const ExposeArguments& arguments, Done<ExposeResult> done) override;
   void withdraw(const WithdrawArguments& arguments, Done<StatusResult> done) override;
   void list_grants(const ListGrantsArguments& arguments, Done<GrantsResult> done) override;
+  // For an MDS of before list_grants(): all in one turn.
+  void list_all_grants(const ListAllGrantsArguments& arguments, Done<AllGrantsResult> done);
   void persist(const RangesArguments& arguments, Done<PersistResult> done) override;
   void zero(const RangesArguments& arguments, Done<StatusResult> done) override;
   void copy(const CopyArguments& arguments, Done<StatusResult> done) override;

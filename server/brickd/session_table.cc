@@ -220,13 +220,15 @@ SessionsResult SessionTable::list() const {
   return result;
 }
 
-GrantsResult SessionTable::list_grants(uint64_t client) const {
+GrantsResult SessionTable::list_grants(uint64_t client, uint64_t after) const {
   const auto found = sessions_.find(client);
   if (found == sessions_.end()) return {Status::kNotFound};
   GrantsResult result;
-  for (const auto& [number, record] : found->second.grants) {
-    result.grants.push_back(describe(number, record, found->second.connection.get()));
-  }
+  const Grants& grants = found->second.grants;
+  auto next = grants.upper_bound(after);
+  for (; next != grants.end() && result.grants.size() < kListedGrantsPerCall; ++next)
+    result.grants.push_back(describe(next->first, next->second, found->second.connection.get()));
+  result.more = next != grants.end();
   return result;
 }
 

@@ -55,7 +55,7 @@ class SessionTable {
   void withdraw(uint64_t client, const std::vector<uint64_t>& grants, Done done);
 
   SessionsResult list() const;
-  GrantsResult list_grants(uint64_t client) const;
+  GrantsResult list_grants(uint64_t client, uint64_t after) const;
   size_t sessions() const { return sessions_.size(); }
   size_t grants() const { return grant_count_; }
   rdma::TransportCounters transport_counters() const;

@@ -217,7 +217,20 @@ void BrickClient::withdraw(const WithdrawArguments& arguments, Done<StatusResult
   link_->call_for_data(Procedure::kWithdraw, arguments, std::move(done));
 }
 void BrickClient::list_grants(const ListGrantsArguments& arguments, Done<GrantsResult> done) {
-  link_->call(Procedure::kListGrants, arguments, std::move(done));
+  // A brick of before knows only the whole list.
+  const auto answered = [link = std::weak_ptr(link_), client = arguments.client,
+                         done = std::move(done)](Result<GrantsResult> listed) {
+    const auto live = link.lock();
+    if (!live || listed || listed.error().number() != EOPNOTSUPP) return done(std::move(listed));
+    live->call<AllGrantsResult>(Procedure::kListAllGrants, ListAllGrantsArguments{client},
+                                [done](Result<AllGrantsResult> all) {
+                                  if (!all) return done(std::unexpected(all.error()));
+                                  GrantsResult whole{.status = all->status};
+                                  whole.grants.assign(all->grants.begin(), all->grants.end());
+                                  done(std::move(whole));
+                                });
+  };
+  link_->call<GrantsResult>(Procedure::kListGrants, arguments, answered);
 }
 void BrickClient::persist(const RangesArguments& arguments, Done<PersistResult> done) {
   link_->call_for_data(Procedure::kPersist, arguments, std::move(done));

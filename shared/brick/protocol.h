@@ -22,6 +22,8 @@ inline constexpr size_t kGrantsPerCallMax = 4096;
 inline constexpr size_t kRangesPerCallMax = 4096;
 // Runs of blocks an MDS asks for at a time.
 inline constexpr uint32_t kListedRunsPerCall = 4096;
+// Grants of a session an MDS is told at a time.
+inline constexpr size_t kListedGrantsPerCall = 4096;
 inline constexpr size_t kTicketSize = 16;
 // Freed or revoked ranges rest this long before they are zeroed or used again: packets in flight.
 inline constexpr uint32_t kQuarantineMs = 100;
@@ -39,7 +41,7 @@ enum class Procedure : uint32_t {
   kListSessions = 9,
   kExpose = 10,
   kWithdraw = 11,
-  kListGrants = 12,
+  kListAllGrants = 12,  // in one answer: for an MDS of before kListGrants
   kPersist = 13,
   kZero = 14,
   kCopy = 15,
@@ -50,6 +52,7 @@ enum class Procedure : uint32_t {
   // Those from here on are unavailable in bricks of before: who asks does without.
   kLoopTurns = 20,
   kSessionTraffic = 21,
+  kListGrants = 22,
 };
 
 enum class Status : uint32_t {
@@ -263,10 +266,20 @@ struct WithdrawArguments {
   uint64_t client = 0;
   xdr::List<uint64_t, kGrantsPerCallMax> grants;
 };
+// By their numbers, the first ones with a number greater than `after`.
 struct ListGrantsArguments {
   uint64_t client = 0;
+  uint64_t after = 0;
 };
 struct GrantsResult {
+  Status status = Status::kOk;
+  bool more = false;  // there are others behind the last one
+  xdr::List<Grant, kListedGrantsPerCall> grants;
+};
+struct ListAllGrantsArguments {
+  uint64_t client = 0;
+};
+struct AllGrantsResult {
   Status status = Status::kOk;
   xdr::List<Grant, 1 << 20> grants;
 };

@@ -175,11 +175,16 @@ brick::GrantsResult ServedBrick::list_grants(const brick::ListGrantsArguments& a
     result.status = brick::Status::kNotFound;
     return result;
   }
-  for (const auto& [id, exposure] : found->second.exposures) {
+  // Small pages, so that there are several.
+  const auto& exposures = found->second.exposures;
+  auto next = exposures.upper_bound(arguments.after);
+  for (; next != exposures.end() && result.grants.size() < 2; ++next) {
+    const Exposure& exposure = next->second;
     const auto remote = exposure.region->remote();
     result.grants.push_back(
-        {id, exposure.logical, exposure.length, exposure.writable, remote.key, remote.address});
+        {next->first, exposure.logical, exposure.length, exposure.writable, remote.key, remote.address});
   }
+  result.more = next != exposures.end();
   return result;
 }
 

@@ -39,10 +39,9 @@ struct LayoutModule::Machinery {
     bricks.start(
         {.on_lost = [this](BrickNumber brick) { layouts.on_brick_lost(brick); },
          .adopt =
-             [this](BrickNumber brick, const brick::SessionEntry& session,
-                    const std::vector<brick::Grant>& grants,
+             [this](BrickNumber brick, const brick::SessionEntry& session, std::vector<brick::Grant> grants,
                     std::function<void(LayoutAdoption::Orphans)> done) {
-               adoption.adopt(brick, session, grants, std::move(done));
+               adoption.adopt(brick, session, std::move(grants), std::move(done));
              },
          .adopted = [this](BrickNumber brick,
                            std::function<void()> done) { adoption.end(brick, std::move(done)); },

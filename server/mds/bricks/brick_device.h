@@ -57,8 +57,9 @@ class BrickDevice {
     // Every grant is about to be dead and no new one is possible: forget layouts. Called before sessions are
     // closed.
     std::function<void()> on_lost;
-    // Of a session that is kept: what the brick has there. `done` gets the grants that are to be withdrawn.
-    std::function<void(const brick::SessionEntry&, const std::vector<brick::Grant>&,
+    // Of a session that is kept: what the brick has there, by its numbers. `done` gets the grants that are to be
+    // withdrawn.
+    std::function<void(const brick::SessionEntry&, std::vector<brick::Grant>,
                        std::function<void(std::vector<uint64_t>)> done)>
         adopt;
     // That was all of them: a grant that has not been seen is dead. `done` when what relied on it has ended.
@@ -198,7 +199,7 @@ class BrickDevice {
   void settle(const std::vector<brick::SessionEntry>& listed);
   void close_listed(uint64_t client, std::function<void()> done);
   void adopt_next(const std::shared_ptr<Adoption>& adoption);
-  void adopt(const brick::SessionEntry& session, const std::vector<brick::Grant>& grants,
+  void adopt(const brick::SessionEntry& session, std::vector<brick::Grant> grants,
              const std::shared_ptr<Adoption>& adoption);
   void withdraw_orphans(uint64_t client, std::vector<uint64_t> grants, std::function<void()> done);
   void sessions_settled();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "server/mds/bricks/brick_device.h"
@@ -112,9 +113,10 @@ void BrickDevice::settle_sessions() {
   }));
 }
 
-// Sessions that are kept, one after the other: each may have many grants.
+// Sessions that are kept, one after the other: each may have many grants, which are told page by page.
 struct BrickDevice::Adoption {
   std::deque<brick::SessionEntry> left;
+  std::vector<brick::Grant> listed;  // so far, of the first of them
   std::function<void()> done;
 };
 
@@ -150,21 +152,26 @@ void BrickDevice::close_listed(uint64_t client, std::function<void()> done) {
 
 void BrickDevice::adopt_next(const std::shared_ptr<Adoption>& adoption) {
   if (adoption->left.empty()) return hooks_.adopted ? hooks_.adopted(adoption->done) : adoption->done();
-  const brick::SessionEntry session = adoption->left.front();
-  adoption->left.pop_front();
-  control_.list_grants({session.client},
-                       [this, session, adoption, current = current()](Result<brick::GrantsResult> listed) {
+  const uint64_t client = adoption->left.front().client;
+  const uint64_t after = adoption->listed.empty() ? 0 : adoption->listed.back().grant;
+  control_.list_grants({client, after},
+                       [this, adoption, current = current()](Result<brick::GrantsResult> page) {
                          if (!current() || !usable()) return;
-                         if (!listed) return begin_again("the grants of a session could not be listed");
-                         if (listed->status == brick::Status::kOk)
-                           return adopt(session, listed->grants, adoption);
-                         if (listed->status != brick::Status::kNotFound)
+                         if (!page) return begin_again("the grants of a session could not be listed");
+                         if (page->status != brick::Status::kOk && page->status != brick::Status::kNotFound)
                            return begin_again("it does not list grants");
-                         adopt_next(adoption);  // the client's end has closed it meanwhile
+                         std::ranges::move(page->grants, std::back_inserter(adoption->listed));
+                         if (page->more && !page->grants.empty()) return adopt_next(adoption);
+                         const brick::SessionEntry session = adoption->left.front();
+                         adoption->left.pop_front();
+                         std::vector<brick::Grant> listed = std::exchange(adoption->listed, {});
+                         // Not found: the client's end has closed it meanwhile.
+                         if (page->status == brick::Status::kNotFound) return adopt_next(adoption);
+                         adopt(session, std::move(listed), adoption);
                        });
 }
 
-void BrickDevice::adopt(const brick::SessionEntry& session, const std::vector<brick::Grant>& grants,
+void BrickDevice::adopt(const brick::SessionEntry& session, std::vector<brick::Grant> grants,
                         const std::shared_ptr<Adoption>& adoption) {
   const auto found = sessions_.find(session.client);
   // Likewise: close_session() is behind us in the brick's queue.
@@ -178,7 +185,7 @@ void BrickDevice::adopt(const brick::SessionEntry& session, const std::vector<br
       kept->second.grants -= std::min(kept->second.grants, orphans.size());
     withdraw_orphans(client, std::move(orphans), [this, adoption] { adopt_next(adoption); });
   };
-  if (hooks_.adopt) return hooks_.adopt(session, grants, withdraw);
+  if (hooks_.adopt) return hooks_.adopt(session, std::move(grants), withdraw);
   std::vector<uint64_t> all;
   for (const brick::Grant& grant : grants) all.push_back(grant.grant);
   withdraw(std::move(all));

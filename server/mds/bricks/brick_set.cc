@@ -100,9 +100,9 @@ void BrickSet::connect(BrickNumber number) {
              memory->reset();
            },
        .adopt =
-           [this, number](const brick::SessionEntry& session, const std::vector<brick::Grant>& grants,
+           [this, number](const brick::SessionEntry& session, std::vector<brick::Grant> grants,
                           std::function<void(std::vector<uint64_t>)> done) {
-             hooks_.adopt(number, session, grants, std::move(done));
+             hooks_.adopt(number, session, std::move(grants), std::move(done));
            },
        .adopted = [this, number](std::function<void()> done) { hooks_.adopted(number, std::move(done)); },
        .zero_tails = [this,

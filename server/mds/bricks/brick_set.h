@@ -43,7 +43,7 @@ class BrickSet {
   // BrickDevice::Hooks, for each brick.
   struct Hooks {
     std::function<void(BrickNumber)> on_lost;
-    std::function<void(BrickNumber, const brick::SessionEntry&, const std::vector<brick::Grant>&,
+    std::function<void(BrickNumber, const brick::SessionEntry&, std::vector<brick::Grant>,
                        std::function<void(std::vector<uint64_t>)> done)>
         adopt;
     std::function<void(BrickNumber, std::function<void()> done)> adopted;

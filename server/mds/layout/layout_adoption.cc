@@ -2,7 +2,6 @@
 #include "server/mds/layout/layout_adoption.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "shared/base/join.h"
@@ -79,17 +78,19 @@ bool LayoutAdoption::holes_are_there(const RecordedLayout& recorded) {
 struct LayoutAdoption::Matching {
   BrickNumber brick = kNoBrick;
   brick::SessionEntry session;
-  std::unordered_map<uint64_t, brick::Grant> listed;  // those that no record has named yet
-  uint64_t file = 0;                                  // up to this one they have been looked at
+  std::vector<brick::Grant> listed;  // by their numbers
+  std::vector<bool> named;           // a record is about this one
+  uint64_t file = 0;                 // up to this one they have been looked at
   std::function<void(Orphans)> done;
 };
 
 void LayoutAdoption::adopt(BrickNumber brick, const brick::SessionEntry& session,
-                           const std::vector<brick::Grant>& listed, std::function<void(Orphans)> done) {
+                           std::vector<brick::Grant> listed, std::function<void(Orphans)> done) {
   auto work = std::make_shared<Matching>();
   work->brick = brick;
   work->session = session;
-  for (const brick::Grant& grant : listed) work->listed.emplace(grant.grant, grant);
+  work->listed = std::move(listed);
+  work->named.resize(work->listed.size());
   work->done = std::move(done);
   ++counts_[brick].sessions;
   match_slice(work);
@@ -108,17 +109,19 @@ void LayoutAdoption::match_slice(const std::shared_ptr<Matching>& work) {
   }
   if (left == 0) return loop_.post(lifetime_.guard([this, work] { match_slice(work); }));
   Orphans orphans;
-  for (const auto& [number, grant] : work->listed) orphans.push_back(number);
+  for (size_t i = 0; i < work->listed.size(); ++i) {
+    if (!work->named[i]) orphans.push_back(work->listed[i].grant);
+  }
   counts_[work->brick].withdrawn += orphans.size();
   std::exchange(work->done, nullptr)(std::move(orphans));
 }
 
 void LayoutAdoption::match(HeldLayout& layout, Matching& work) {
   layout.for_each_unconfirmed([&](HeldGrant& grant) {
-    const auto found = work.listed.find(grant.grant);
+    const auto found = std::ranges::lower_bound(work.listed, grant.grant, {}, &brick::Grant::grant);
     if (found == work.listed.end() || bricks_.at(grant.logical).number() != work.brick) return;
-    const brick::Grant& there = found->second;
-    if (there.logical != grant.logical || there.length != grant.file.length() ||
+    const brick::Grant& there = *found;
+    if (there.grant != grant.grant || there.logical != grant.logical || there.length != grant.file.length() ||
         there.writable != grant.writable)
       return;
     grant.confirmed = true;
@@ -127,7 +130,7 @@ void LayoutAdoption::match(HeldLayout& layout, Matching& work) {
     grant.handle = there.handle;
     grant.address = there.address;
     ++counts_[work.brick].adopted;
-    work.listed.erase(found);
+    work.named[static_cast<size_t>(found - work.listed.begin())] = true;
   });
 }
 

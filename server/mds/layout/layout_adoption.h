@@ -31,8 +31,9 @@ class LayoutAdoption {
 
   // Before the loop runs. `run`: BootRecord::boot_count. Blocks.
   Result<> begin(uint64_t run, const Knows& knows);
-  // What a brick has for a client on its connection of this number. `done` with those that are to be withdrawn.
-  void adopt(BrickNumber brick, const brick::SessionEntry& session, const std::vector<brick::Grant>& listed,
+  // What a brick has for a client on its connection of this number, by the numbers of the grants. `done` with
+  // those that are to be withdrawn.
+  void adopt(BrickNumber brick, const brick::SessionEntry& session, std::vector<brick::Grant> listed,
              std::function<void(Orphans)> done);
   // It has told of all clients. `done` when what is void now has ended.
   void end(BrickNumber brick, std::function<void()> done);

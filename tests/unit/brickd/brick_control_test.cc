@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "tests/unit/brickd/test_brick.h"
@@ -157,6 +158,30 @@ TEST_F(BrickControl, ScatteredRangesGetOneGrantPerRun) {
   EXPECT_EQ(exposed.grants[1].length, kBlock + 4096);
   EXPECT_EQ(brick.call(&Control::list_grants, ListGrantsArguments{kClient}).grants.size(), 2u);
   EXPECT_EQ(brick.call(&Control::list_sessions).sessions.at(0).grants, 2u);
+}
+
+TEST(BrickLists, ManyGrantsPageByPage) {
+  TestBrick brick("memory");
+  ASSERT_EQ(brick.claim().status, Status::kOk);
+  ASSERT_EQ(brick.alloc(0, 1), Status::kOk);
+  ASSERT_EQ(brick.open_session(), Status::kOk);
+  std::set<uint64_t> exposed;
+  while (exposed.size() < kListedGrantsPerCall + 3) exposed.insert(brick.expose(0, 4096).grants.at(0).grant);
+  const GrantsResult first = brick.call(&Control::list_grants, ListGrantsArguments{kClient});
+  EXPECT_TRUE(first.more);
+  ASSERT_EQ(first.grants.size(), kListedGrantsPerCall);
+  const GrantsResult second =
+      brick.call(&Control::list_grants, ListGrantsArguments{kClient, first.grants.back().grant});
+  EXPECT_FALSE(second.more);
+  EXPECT_EQ(second.grants.size(), 3u);
+  std::set<uint64_t> listed;
+  for (const GrantsResult* page : {&first, &second}) {
+    for (const Grant& grant : page->grants) {
+      EXPECT_TRUE(listed.empty() || grant.grant > *listed.rbegin());
+      listed.insert(grant.grant);
+    }
+  }
+  EXPECT_EQ(listed, exposed);
 }
 
 // An MDS can be told of sixteen.

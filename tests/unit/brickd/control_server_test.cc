@@ -12,6 +12,9 @@
 #include "server/brickd/pool.h"
 #include "shared/base/log.h"
 #include "shared/brick/client.h"
+#include "shared/rpc/dial.h"
+#include "shared/rpc/server.h"
+#include "shared/xdr/codec.h"
 #include "tests/unit/brickd/pools.h"
 
 namespace pnfsrdma::brick {
@@ -105,6 +108,61 @@ TEST_F(Server, ClientFindsARestartedBrickByItself) {
   make_brick({});
   wait_for([this] { return connects == 2; });
   EXPECT_NE(call(&BrickClient::claim, ClaimArguments{1, "test"})->incarnation, first);
+}
+
+TEST_F(Server, AnMdsOfBeforeIsToldOfAllGrantsAtOnce) {
+  connect(path());
+  ASSERT_EQ(call(&BrickClient::claim, ClaimArguments{1, "test"})->status, Status::kOk);
+  ASSERT_EQ(call(&BrickClient::open_session, OpenSessionArguments{1, 7, {std::byte{1}}})->status,
+            Status::kOk);
+  ASSERT_EQ(call(&BrickClient::alloc, AllocArguments{1, 0, 1})->status, Status::kOk);
+  const size_t several = kListedGrantsPerCall + 1;
+  size_t answered = 0;
+  for (size_t i = 0; i < several; ++i) {
+    client->expose({1, 7, 0, 4096, true}, [&](const Result<ExposeResult>&) { ++answered; });
+    if (i % 64 == 0) wait_for([&] { return answered == i + 1; });
+  }
+  wait_for([&] { return answered == several; });
+
+  auto socket = rpc::SocketAddress::parse("unix:" + path(), 0);
+  ASSERT_TRUE(socket);
+  rpc::ConnectionPointer before;
+  rpc::dial(loop, *socket, Milliseconds(1000), [&](Result<FileDescriptor> connected) {
+    before = rpc::Connection::start(loop, std::move(*connected), {.record_bytes_max = 1 << 20}, nullptr);
+  });
+  wait_for([&] { return before != nullptr; });
+  std::optional<AllGrantsResult> all;
+  before->call(kProgram, kVersion, 12, {}, xdr::encode_to_bytes(ListAllGrantsArguments{7}),
+               Milliseconds(1000),
+               [&](Result<rpc::Reply> reply) { all = *xdr::decode_from<AllGrantsResult>(reply->results); });
+  wait_for([&] { return all.has_value(); });
+  EXPECT_EQ(all->status, Status::kOk);
+  EXPECT_EQ(all->grants.size(), several);
+  before->close();
+}
+
+TEST_F(Server, ABrickOfBeforeIsAskedForAllGrantsAtOnce) {
+  const std::string socket = folder + "/before.sock";
+  std::vector<uint32_t> asked;
+  rpc::Service service;
+  service.on_call = [&](const rpc::ConnectionPointer&, const rpc::IncomingCall& call,
+                        rpc::Responder responder) {
+    asked.push_back(call.header.procedure);
+    if (call.header.procedure != 12) return responder.refuse(rpc::AcceptStatus::kProcedureUnavailable);
+    AllGrantsResult all;
+    all.grants.resize(kListedGrantsPerCall + 1);
+    responder.reply(xdr::encode_to_bytes(all));
+  };
+  auto address = rpc::SocketAddress::parse("unix:" + socket, 0);
+  ASSERT_TRUE(address);
+  const auto listener = rpc::Listener::listen(loop, *address, std::move(service));
+  ASSERT_TRUE(listener);
+  connect("unix:" + socket);
+  const auto listed = call(&BrickClient::list_grants, ListGrantsArguments{7});
+  ASSERT_TRUE(listed);
+  EXPECT_EQ(listed->grants.size(), kListedGrantsPerCall + 1);
+  EXPECT_FALSE(listed->more);
+  EXPECT_EQ(asked, (std::vector<uint32_t>{22, 12}));
 }
 
 TEST_F(Server, NullCallsKeepTheLeaseOfTheMds) {

@@ -256,6 +256,23 @@ TEST_F(Adoption, AConnectionThatIsLostMeanwhileEndsThem) {
   world.check("ready");
 }
 
+TEST_F(Adoption, GrantsAreToldPageByPage) {
+  world.brick.grants_per_page = 2;
+  std::vector<uint64_t> grants;
+  for (const uint64_t client : {kAlice, kBob}) {
+    for (int i = 0; i < 5; ++i) {
+      const InodeId one = world.create("g" + std::to_string(client) + std::to_string(i));
+      grants.push_back(grant_of(world.get(client, one, IoMode::kReadWrite, 0, kMib, kMib)));
+    }
+  }
+  restart();
+  EXPECT_EQ(world.brick.count("list_grants"), 6u);  // 2, 2 and 1 of each
+  EXPECT_EQ(world.brick.count("withdraw"), 0u);
+  for (const uint64_t grant : grants) EXPECT_TRUE(alive(grant));
+  EXPECT_TRUE(world.recaller.revoked.empty());
+  world.check("ready");
+}
+
 TEST_F(Adoption, TheTicketStays) {
   std::optional<Ticket> first;
   std::optional<Ticket> second;

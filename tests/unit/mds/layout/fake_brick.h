@@ -54,9 +54,10 @@ class FakeBrick final : public brick::Control {
   bool hold_persists = false;        // persist, likewise
   bool hold_frees = false;           // free has not come in yet, until release()
   size_t listed_at_once = SIZE_MAX;  // blocks
-  uint64_t damaged = 0;              // blocks that are out of service
-  uint64_t longest_run = 1 << 30;    // blocks: exposures are cut into runs of this many
-  bool dead = false;                 // answers nothing
+  size_t grants_per_page = brick::kListedGrantsPerCall;
+  uint64_t damaged = 0;            // blocks that are out of service
+  uint64_t longest_run = 1 << 30;  // blocks: exposures are cut into runs of this many
+  bool dead = false;               // answers nothing
   std::function<void(const std::vector<brick::Range>&)> on_persist = [](const auto&) {};
   xdr::FixedOpaque<8> verifier{std::byte{1}};
 
@@ -281,8 +282,10 @@ class FakeBrick final : public brick::Control {
     run("list_grants", done, [&] {
       brick::GrantsResult result;
       if (!sessions.contains(arguments.client)) result.status = brick::Status::kNotFound;
-      for (const auto& [number, live] : grants) {
-        if (live.client == arguments.client) result.grants.push_back(live.grant);
+      for (auto next = grants.upper_bound(arguments.after); next != grants.end(); ++next) {
+        if (next->second.client != arguments.client) continue;
+        if (result.more = result.grants.size() == grants_per_page; result.more) break;
+        result.grants.push_back(next->second.grant);
       }
       return result;
     });
