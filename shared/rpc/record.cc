@@ -33,12 +33,15 @@ void write_record_mark(std::byte (&mark)[kMarkSize], size_t size) {
 
 RecordReader::RecordReader(size_t record_bytes_max) : record_bytes_max_(record_bytes_max) {}
 
-MutableByteSpan RecordReader::space() {
+MutableByteSpan RecordReader::space(size_t most) {
   direct_ = in_fragment_ && fragment_left_ >= kDirectMin;
-  if (!direct_) return MutableByteSpan(thread_buffer(), kBufferSize).subspan(tail_);
+  if (!direct_) {
+    const MutableByteSpan all = MutableByteSpan(thread_buffer(), kBufferSize).subspan(tail_);
+    return all.first(std::min(all.size(), most));
+  }
   direct_from_ = record_.size();
   const size_t step = std::clamp(direct_from_, kDirectStepMin, kDirectStepMax);
-  record_.resize(direct_from_ + std::min(fragment_left_, step));
+  record_.resize(direct_from_ + std::min({fragment_left_, step, most}));
   return MutableByteSpan(record_).subspan(direct_from_);
 }
 

@@ -29,9 +29,10 @@ class RecordReader {
 
   explicit RecordReader(size_t record_bytes_max = kRecordBytesMax);
 
-  // Where the next bytes of the stream go. Never empty. Valid until filled(), which comes before any other
-  // reader of this thread is asked.
-  MutableByteSpan space();
+  // Where the next bytes of the stream go, for `most` of them (not 0) or fewer: a record grows by no more, as
+  // its new bytes are zeroed first. Never empty. Valid until filled(), which comes before any other reader of
+  // this thread is asked.
+  MutableByteSpan space(size_t most = SIZE_MAX);
   // `count` bytes have been put there. False: a record would be larger than allowed, or a fragment that is
   // not the last is empty; the stream is lost.
   [[nodiscard]] bool filled(size_t count);

@@ -83,9 +83,8 @@ void RecordStream::read_at_own_turn() {
 void RecordStream::read_some(size_t long_share) {
   // Records that wait for their turn come first: they would only become more.
   for (size_t total = 0; is_open() && !paused_ && !reader_.has_record() && total < kReadBytesPerTurn;) {
-    MutableByteSpan space = reader_.space();
     const size_t share = reader_.mid_long_record() && long_share > total ? long_share - total : SIZE_MAX;
-    space = space.first(std::min({space.size(), read_bytes_max_, share}));
+    const MutableByteSpan space = reader_.space(std::min(read_bytes_max_, share));
     const ssize_t got = recv(socket_.get(), space.data(), space.size(), 0);
     if (got <= 0) {
       // filled() either way: it takes back the room that space() has made in a record.

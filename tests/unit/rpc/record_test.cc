@@ -135,5 +135,18 @@ TEST(RecordReader, LargeFragmentsAreReadStraightIntoTheirRecordInGrowingSteps) {
   EXPECT_EQ(reader.next()->size(), 100000u);
 }
 
+TEST(RecordReader, ALongRecordGrowsByNoMoreThanIsReadAtATime) {
+  RecordReader reader;
+  Bytes stream;
+  append_fragment(stream, Bytes(600'000), true);
+  EXPECT_TRUE(reader.feed(ByteSpan(stream).first(400'000)));
+  const size_t before = reader.held_bytes();
+  EXPECT_EQ(reader.space(1000).size(), 1000u);
+  EXPECT_TRUE(reader.filled(1000));
+  EXPECT_LE(reader.held_bytes(), before + 1000);
+  EXPECT_TRUE(reader.feed(ByteSpan(stream).subspan(401'000)));
+  EXPECT_EQ(reader.next()->size(), 600'000u);
+}
+
 }  // namespace
 }  // namespace pnfsrdma::rpc
