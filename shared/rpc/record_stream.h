@@ -59,6 +59,7 @@ class RecordStream final : public MessageStream, public std::enable_shared_from_
   void consume(size_t sent);
   void update_interest();
   void fail_with(Error reason);
+  static void free_in_turns(EventLoop& loop, const std::shared_ptr<std::deque<Outgoing>>& outgoing);
 
   EventLoop& loop_;
   FileDescriptor socket_;

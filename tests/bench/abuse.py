@@ -105,6 +105,9 @@ def measure(name, address, options):
               f"{max(during, default=float('nan')) * 1000:.0f} | "
               f"{loop_turns.at_most(turns, 0.9999) * 1000:g} | {loop_turns.at_most(turns, 1) * 1000:g} | {rss_before:.0f} | {peak.mib:.0f} | {rss_after:.0f} | "
               f"{lost} |{' healthy client failed: ' + str(healthy.failed) if healthy.failed else ''}", flush=True)
+        for line in servers.log("mds").splitlines():
+            if "slow-turn" in line:
+                print(f"  {line}", flush=True)
 
 
 def main():

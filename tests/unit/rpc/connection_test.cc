@@ -6,9 +6,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "shared/rpc/dial.h"
+#include "shared/rpc/limits.h"
 #include "shared/rpc/record.h"
 #include "shared/rpc/record_stream.h"
 #include "shared/rpc/server.h"
@@ -432,6 +434,31 @@ TEST_F(ConnectionTest, SmallAnswersThatNobodyReadsCountWithWhatHoldingThemCosts)
   loop_.run_once(Milliseconds(1));
   EXPECT_EQ(stream->unsent_bytes(), 0u) << "when they are sent";
   stream->close();
+}
+
+// Freed in one turn, what sixteen peers had not read took 120 ms.
+TEST_F(ConnectionTest, WhatAPeerHasNotReadIsFreedInPartsWhenItGoes) {
+  auto [one, other] = pair();
+  const auto stream = std::make_shared<RecordStream>(loop_, std::move(other), kRecordBytesMax);
+  stream->start(
+      {.on_message = [](Bytes) {}, .on_sent = [] {}, .on_part = nullptr, .on_failed = [](Error) {}});
+  std::vector<std::weak_ptr<const Bytes>> bodies;
+  for (size_t i = 0; i < 4 * kMessagesFreedPerTurn; ++i) {
+    auto body = std::make_shared<const Bytes>(28);
+    bodies.push_back(body);
+    stream->send(Bytes(28), std::move(body));
+  }
+  const auto freed = [&] {
+    return std::ranges::count_if(bodies, [](const auto& body) { return body.expired(); });
+  };
+  stream->close();
+  ptrdiff_t before = freed();
+  EXPECT_EQ(before, kMessagesFreedPerTurn);
+  while (before < std::ssize(bodies)) {
+    loop_.run_once(Milliseconds(1));
+    ASSERT_EQ(freed(), before + static_cast<ptrdiff_t>(kMessagesFreedPerTurn));
+    before = freed();
+  }
 }
 
 TEST_F(ConnectionTest, TooManyUnansweredCallsWait) {
