@@ -59,8 +59,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   const uint64_t id;    // st_ino
   const uint64_t node;  // FUSE's number
 
-  // --- attributes
-  // ---------------------------------------------------------------------------------------------------
+  // --- attributes ---
 
   // Of when attributes are: FileIo::local_version(), and FileSystem's count of changed names.
   struct Versions {
@@ -196,8 +195,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // The mode after a write by an ordinary user, when that is another one (set-user-id, set-group-id).
   std::optional<mode_t> mode_without_privileges() const;
 
-  // --- the open at the server: one per inode, shared by all opens of the mount (one open owner)
-  // --------------------------
+  // --- the open at the server: one per inode, shared by all opens of the mount (one open owner) ---
 
   // Around an OPEN: waits while the last close settles the data and while a CLOSE is under way, so that the
   // two can't overtake each other. Each begin_open() is followed by one opened() or open_failed().

@@ -16,7 +16,7 @@
 #include "server/mds/admin/cluster_watch.h"
 #include "server/mds/admin/config.h"
 #include "server/mds/admin/console_records.h"
-#include "server/mds/admin/layout_module.h"
+#include "server/mds/admin/data_plane.h"
 #include "server/mds/brick_address.h"
 #include "server/mds/check_command.h"
 #include "server/mds/console_options.h"
@@ -270,24 +270,24 @@ Result<> serve(const Config& config, const std::string& config_path) {
   LayoutCallbacks layout_callbacks(callbacks, clients, opens, delegation_table, *names, *handles);
 
   const std::shared_ptr<rdma::Transport> iwarp = rdma::iwarp::make_transport({}, random);
-  LayoutModule layouts({.loop = loop,
-                        .clock = clock,
-                        .random = random,
-                        .names = *names,
-                        .list = *bricks,
-                        .connect = connect_bricks(loop, config),
-                        .recaller = layout_callbacks,
-                        .counters = counters},
-                       {.first_epoch = boot.epoch,
-                        .owner = to_hex(boot.instance),
-                        .lease = limits.lease,
-                        .brick_patience = std::chrono::seconds(config.brick_patience_seconds),
-                        .metadata_era = boot.era,
-                        .transports = {{iwarp, iwarp->make_protection_domain()}},
-                        .on_fenced = [&](const std::string& why) {
-                          outcome = fail(ESTALE, why);
-                          loop.stop();
-                        }});
+  DataPlane layouts({.loop = loop,
+                     .clock = clock,
+                     .random = random,
+                     .names = *names,
+                     .list = *bricks,
+                     .connect = connect_bricks(loop, config),
+                     .recaller = layout_callbacks,
+                     .counters = counters},
+                    {.first_epoch = boot.epoch,
+                     .owner = to_hex(boot.instance),
+                     .lease = limits.lease,
+                     .brick_patience = std::chrono::seconds(config.brick_patience_seconds),
+                     .metadata_era = boot.era,
+                     .transports = {{iwarp, iwarp->make_protection_domain()}},
+                     .on_fenced = [&](const std::string& why) {
+                       outcome = fail(ESTALE, why);
+                       loop.stop();
+                     }});
   names->set_in_use([&](InodeId inode) {
     return layout_callbacks.is_open(inode) || layouts.conflicts().file_in_use(inode);
   });

@@ -72,8 +72,7 @@ constexpr bool xdr_known(Status value) {
   return value <= Status::kLapsed;
 }
 
-// --- claim
-// -----------------------------------------------------------------------------------------------------------
+// --- claim ---
 
 // The owner is the MDS's name for itself, shown to administrators. `epoch` must be greater than any claimed
 // before. An empty owner gives the brick up: any MDS may have it. When it is answered, every handle of a
@@ -105,8 +104,7 @@ struct ClaimResult {
   xdr::List<Path, 16> paths;
 };
 
-// --- identify
-// --------------------------------------------------------------------------------------------------------
+// --- identify ---
 
 // Whose brick it is, asked before it is claimed: a claim ends what another MDS has there.
 struct IdentifyResult {
@@ -118,8 +116,7 @@ struct IdentifyResult {
   uint64_t used_blocks = 0;  // allocated and parked
 };
 
-// --- the passive target: blocks
-// --------------------------------------------------------------------------------------
+// --- the passive target: blocks ---
 
 // `count` blocks from logical address `logical`, physically contiguous in the brick.
 struct Run {
@@ -207,8 +204,7 @@ struct EraseArguments {
   uint64_t count = 0;
 };
 
-// --- sessions, exposures
-// ---------------------------------------------------------------------------------------------
+// --- sessions, exposures ---
 
 // `client` is the MDS's number for it, not 0; the ticket lets its queue pair in. An open session gets the new
 // ticket.
@@ -284,8 +280,7 @@ struct AllGrantsResult {
   xdr::List<Grant, 1 << 20> grants;
 };
 
-// --- data
-// ------------------------------------------------------------------------------------------------------------
+// --- data ---
 
 struct Range {
   uint64_t logical = 0;

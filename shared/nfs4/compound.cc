@@ -30,8 +30,7 @@ uint32_t number_of(const auto& operation) {
 
 }  // namespace
 
-// --- reading arguments
-// -----------------------------------------------------------------------------------------------
+// --- reading arguments ---
 
 template <typename Channel>
 auto BasicCompoundReader<Channel>::open(ByteSpan arguments)
@@ -65,8 +64,7 @@ auto BasicCompoundReader<Channel>::next() -> Item {
   return item;
 }
 
-// --- writing results
-// -------------------------------------------------------------------------------------------------
+// --- writing results ---
 
 template <typename Channel>
 BasicResultWriter<Channel>::BasicResultWriter(Bytes& out, const Tag& tag)
@@ -114,8 +112,7 @@ void BasicResultWriter<Channel>::set_status(Status status) {
   encoder_.patch_u32(start_, static_cast<uint32_t>(status));
 }
 
-// --- writing arguments
-// -----------------------------------------------------------------------------------------------
+// --- writing arguments ---
 
 template <typename Channel>
 BasicCompoundWriter<Channel>::BasicCompoundWriter(Bytes& out, const typename Channel::Header& header)
@@ -137,8 +134,7 @@ xdr::Encoder& BasicCompoundWriter<Channel>::begin(typename Channel::Number opera
   return encoder_;
 }
 
-// --- reading results
-// -------------------------------------------------------------------------------------------------
+// --- reading results ---
 
 template <typename Channel>
 auto BasicResultReader<Channel>::open(ByteSpan results)
@@ -175,8 +171,7 @@ template class BasicCompoundWriter<BackChannel>;
 template class BasicResultReader<ForeChannel>;
 template class BasicResultReader<BackChannel>;
 
-// --- whole
-// -----------------------------------------------------------------------------------------------------------
+// --- whole ---
 
 namespace {
 

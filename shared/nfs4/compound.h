@@ -42,8 +42,7 @@ struct BackChannel {
   using Results = CallbackResultOperation;
 };
 
-// --- server
-// ----------------------------------------------------------------------------------------------------------
+// --- server ---
 
 // The arguments of a COMPOUND, one operation after the other as they are executed: garbage in the fifth does
 // not keep the first four from running. Reads the record, which must live as long: data of a WRITE points
@@ -109,8 +108,7 @@ class BasicResultWriter {
   uint32_t count_ = 0;
 };
 
-// --- client
-// ----------------------------------------------------------------------------------------------------------
+// --- client ---
 
 // The arguments of a COMPOUND, appended to `out` one operation after the other.
 template <typename Channel>
@@ -191,8 +189,7 @@ extern template class BasicCompoundWriter<BackChannel>;
 extern template class BasicResultReader<ForeChannel>;
 extern template class BasicResultReader<BackChannel>;
 
-// --- whole
-// -----------------------------------------------------------------------------------------------------------
+// --- whole ---
 
 // COMPOUND4args and CB_COMPOUND4args; encoded and decoded in one go (xdr::encode, xdr::decode). Decoding
 // takes at most kOperationsMax operations and refuses one that is no operation in the minor version.

@@ -70,8 +70,7 @@ void Connection::start_stream() {
                   .on_failed = [self](Error reason) { self->fail_with(std::move(reason)); }});
 }
 
-// --- input
-// -----------------------------------------------------------------------------------------------------------
+// --- input ---
 
 void Connection::deliver(Bytes message) {
   ++messages_received_;
@@ -121,8 +120,7 @@ void Connection::deliver_reply(Bytes message, uint32_t xid) {
   finish_call(xid, std::move(reply));
 }
 
-// --- calls of ours
-// ---------------------------------------------------------------------------------------------------
+// --- calls of ours ---
 
 void Connection::call(uint32_t program, uint32_t version, uint32_t procedure, const OpaqueAuth& credential,
                       Bytes arguments, Milliseconds timeout, ReplyHandler done) {
@@ -152,8 +150,7 @@ void Connection::finish_call(uint32_t xid, Result<Reply> result) {
   found.mapped().done(std::move(result));
 }
 
-// --- answers
-// ---------------------------------------------------------------------------------------------------------
+// --- answers ---
 
 void Connection::answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body, size_t request_bytes) {
   if (!is_open()) return;
@@ -216,8 +213,7 @@ void Responder::drop() {
   }
 }
 
-// --- back-pressure and the end
-// ---------------------------------------------------------------------------------------
+// --- back-pressure and the end ---
 
 void Connection::send(Bytes head, std::shared_ptr<const Bytes> body) {
   stream_->send(std::move(head), std::move(body));

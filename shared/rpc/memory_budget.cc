@@ -52,8 +52,7 @@ std::string address_of_peer(const std::string& peer) {
   return inet_ntop(AF_INET6, &address, text, sizeof text) ? text : host;
 }
 
-// --- an account
-// ------------------------------------------------------------------------------------------------------
+// --- an account ---
 
 MemoryAccount::~MemoryAccount() {
   budget_.close(*this);
@@ -83,8 +82,7 @@ bool MemoryAccount::has_room(size_t bytes) const {
   return !budget_.over(*this, bytes);
 }
 
-// --- the budget
-// ------------------------------------------------------------------------------------------------------
+// --- the budget ---
 
 MemoryBudget::MemoryBudget(const Clock& clock, MemoryLimits limits)
     : clock_(clock), limits_(filled_in(limits)) {}

@@ -62,8 +62,7 @@ void RecordStream::handle_events(uint32_t events) {
     fail_with(Error(ECONNRESET, "the peer closed the connection"));
 }
 
-// --- input
-// -----------------------------------------------------------------------------------------------------------
+// --- input ---
 
 // The next part of a long record waits for a turn of its own, and the socket is not watched meanwhile: among a
 // thousand that send much, one that sends little waits for one part, not for a thousand.
@@ -146,8 +145,7 @@ void RecordStream::resume() {
   if (reader_.has_record()) deliver_next_turn();
 }
 
-// --- output
-// ----------------------------------------------------------------------------------------------------------
+// --- output ---
 
 void RecordStream::send(Bytes head, std::shared_ptr<const Bytes> body) {
   if (!is_open()) return;
@@ -220,8 +218,7 @@ void RecordStream::consume(size_t sent) {
   }
 }
 
-// --- the end
-// ----------------------------------------------------------------------------------------------------------
+// --- the end ---
 
 void RecordStream::update_interest() {
   if (!is_open()) return;

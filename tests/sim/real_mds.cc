@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "server/mds/admin/layout_module.h"
+#include "server/mds/admin/data_plane.h"
 #include "server/mds/layout/layouts.h"
 #include "server/mds/layout/snapshot_keeper.h"
 #include "server/mds/meta/boot_record.h"
@@ -221,10 +221,10 @@ struct RealMds::Process {
 
   // Behind the events of the bricks, which need all of it.
   void begin(std::function<void(const std::string&)> violated) {
-    layouts = std::make_unique<mds::LayoutModule>(
-        mds::LayoutModule::Parts{loop, clock, random, *names, *list, controls.connector(), layout_callbacks,
-                                 counters},
-        mds::LayoutModule::Options{
+    layouts = std::make_unique<mds::DataPlane>(
+        mds::DataPlane::Parts{loop, clock, random, *names, *list, controls.connector(), layout_callbacks,
+                              counters},
+        mds::DataPlane::Options{
             .first_epoch = boot.epoch,
             .owner = "sim",
             .lease = limits.lease,
@@ -309,7 +309,7 @@ struct RealMds::Process {
   BrickControls controls;
   mds::ServerIdentity identity;
   NoNames name_service;
-  std::unique_ptr<mds::LayoutModule> layouts;
+  std::unique_ptr<mds::DataPlane> layouts;
   std::unique_ptr<mds::LeaseKeeper> leases;
   std::unique_ptr<mds::UserGroups> user_groups;
   std::unique_ptr<mds::Services> services;

@@ -38,8 +38,7 @@ ServedBrick::~ServedBrick() {
   sessions_.clear();
 }
 
-// --- the control protocol
-// ------------------------------------------------------------------------------------------------------------
+// --- the control protocol ---
 
 brick::Status ServedBrick::check(uint64_t epoch) const {
   if (epoch < epoch_) return brick::Status::kStaleEpoch;
@@ -306,8 +305,7 @@ bool ServedBrick::write(uint64_t epoch, uint64_t logical, ByteSpan source) {
   return true;
 }
 
-// --- its memory
-// ------------------------------------------------------------------------------------------------------------
+// --- its memory ---
 
 std::optional<size_t> ServedBrick::place(uint64_t logical) const {
   const auto found = allocated_.find(logical - logical % kBlock);
@@ -403,8 +401,7 @@ void ServedBrick::stop(bool lose) {
   if (lose) lose_memory();
 }
 
-// --- clients
-// ------------------------------------------------------------------------------------------------------------
+// --- clients ---
 
 void ServedBrick::register_exposure(Session& session, Exposure& exposure) {
   auto access = rdma::Access::kRemoteRead;

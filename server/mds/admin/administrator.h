@@ -33,7 +33,7 @@ class Administrator final : public console::Administration {
     GracePeriod& grace;
     const rpc::MemoryBudget& memory;
     LeaseKeeper& leases;
-    LayoutModule& layouts;
+    DataPlane& layouts;
     const Compounds& compounds;
     const Config& config;
     ServerLimits& limits;

@@ -91,8 +91,7 @@ console::LoopTurns turns_of(const brick::LoopTurnsResult& told) {
 BrickAdministration::BrickAdministration(const Parts& parts)
     : parts_(parts), observer_(parts.loop, parts.bricks) {}
 
-// --- what is
-// -----------------------------------------------------------------------------------------------------------
+// --- what is ---
 
 Result<BrickNumber> BrickAdministration::find(const std::string& id) const {
   for (const BrickNumber number : parts_.list.numbers()) {
@@ -303,8 +302,7 @@ void BrickAdministration::count_next(const std::shared_ptr<Count>& work) {
   });
 }
 
-// --- changes
-// -----------------------------------------------------------------------------------------------------------
+// --- changes ---
 
 void BrickAdministration::add(const std::string& address, Done<console::Brick> done) {
   if (!is_address(address)) {
@@ -408,8 +406,7 @@ void BrickAdministration::update(const BrickRecord& record, Done<void> done) {
   parts_.store.when_synced(*stored, lifetime_.guard([done = std::move(done)] { done({}); }));
 }
 
-// --- jobs
-// --------------------------------------------------------------------------------------------------------------
+// --- jobs ---
 
 CancelJob BrickAdministration::format(const std::string& id, BrickJobEvents events) {
   const auto number = find(id);

@@ -5,7 +5,7 @@
 
 #include "server/console/administration.h"
 #include "server/console/inventory.h"
-#include "server/mds/admin/layout_module.h"
+#include "server/mds/admin/data_plane.h"
 #include "server/mds/meta/namespace.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/delegation_table.h"
@@ -24,7 +24,7 @@ struct HoldingsSources {
   OpenTable& opens;
   const LockTable& locks;
   const DelegationTable& delegations;
-  LayoutModule& layouts;
+  DataPlane& layouts;
   Namespace& names;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "server/console/inventory.h"
-#include "server/mds/admin/layout_module.h"
+#include "server/mds/admin/data_plane.h"
 #include "server/mds/bricks/path_reports.h"
 #include "server/mds/meta/key_value.h"
 #include "server/mds/ops/compound.h"
@@ -29,7 +29,7 @@ struct NumbersSources {
   const LockTable& locks;
   const DelegationTable& delegations;
   GracePeriod& grace;
-  LayoutModule& layouts;
+  DataPlane& layouts;
   const Compounds* compounds;  // null: not serving yet
   SteadyTime started;
   uint64_t start_count = 0;

@@ -75,8 +75,7 @@ void BrickDevice::enter(State state, std::string detail) {
   if (ready() != was_ready) since_ = loop_.now();
 }
 
-// --- from connection to service
-// ----------------------------------------------------------------------------------------
+// --- from connection to service ---
 
 void BrickDevice::connected() {
   unreachable_why_.reset();
@@ -347,8 +346,7 @@ void BrickDevice::finish_reconciling(uint64_t round) {
   if (hooks_.on_ready) hooks_.on_ready();
 }
 
-// --- exposure
-// ---------------------------------------------------------------------------------------------
+// --- exposure ---
 
 void BrickDevice::after_reset(uint64_t resets_before, std::function<void()> done) {
   if (resets_ != resets_before || state_ == State::kFenced) return done();
@@ -432,8 +430,7 @@ void BrickDevice::withdraw(uint64_t client, const std::vector<uint64_t>& grants,
   join.end();
 }
 
-// --- blocks and bytes
-// --------------------------------------------------------------------------------------------------
+// --- blocks and bytes ---
 
 void BrickDevice::alloc(uint64_t logical, uint64_t count, Done<brick::RunsResult> done) {
   if (!ready()) return refuse(std::move(done), brick::Status::kTryLater);
@@ -539,8 +536,7 @@ void BrickDevice::copy(uint64_t source, uint64_t target, uint64_t length, Done<b
   control_.copy({epoch_, source, target, piece}, guard<brick::StatusResult>(std::move(copied)));
 }
 
-// --- for administrators
-// ------------------------------------------------------------------------------------------------
+// --- for administrators ---
 
 void BrickDevice::statistics(Done<brick::StatisticsResult> done) {
   if (!usable()) return refuse(std::move(done), brick::Status::kTryLater);

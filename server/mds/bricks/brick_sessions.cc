@@ -102,8 +102,7 @@ void BrickDevice::close_session(uint64_t client, std::function<void()> done) {
       }));
 }
 
-// --- those of before, at the first claim
-// --------------------------------------------------------------------------------------------------
+// --- those of before, at the first claim ---
 
 void BrickDevice::settle_sessions() {
   control_.list_sessions(guard<brick::SessionsResult>([this](Answer<brick::SessionsResult> listed) {

@@ -153,8 +153,7 @@ void BrickSet::begin_epoch(uint64_t last, uint64_t above, const std::function<vo
   parts_.store.when_synced(*committed, [epoch, done] { done(epoch); });
 }
 
-// --- which brick
-// ----------------------------------------------------------------------------------------------------
+// --- which brick ---
 
 std::vector<BrickDevice*> BrickSet::all() {
   std::vector<BrickDevice*> found;
@@ -218,8 +217,7 @@ std::expected<std::vector<BrickNumber>, nfs4::Status> BrickSet::places(InodeId i
   return order_of(candidates, inode, home);
 }
 
-// --- all of them
-// ----------------------------------------------------------------------------------------------------
+// --- all of them ---
 
 bool BrickSet::ready() const {
   return std::all_of(members_.begin(), members_.end(),
@@ -246,8 +244,7 @@ std::optional<BrickVerifier> BrickSet::verifier_of(BrickNumber number) {
   return device->verifier();
 }
 
-// --- several at once
-// -----------------------------------------------------------------------------------------------
+// --- several at once ---
 
 BrickSet::Split BrickSet::split(const std::vector<brick::Range>& ranges) const {
   Split parts;

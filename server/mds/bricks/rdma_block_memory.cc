@@ -191,8 +191,7 @@ void RdmaBlockMemory::on_readable() {
   pump();
 }
 
-// --- the connection
-// --------------------------------------------------------------------------------------------------------
+// --- the connection ---
 
 void RdmaBlockMemory::connect() {
   if (connecting_) return;
@@ -287,8 +286,7 @@ void RdmaBlockMemory::reset() {
   fail_all();
 }
 
-// --- exposures
-// -------------------------------------------------------------------------------------------------------------
+// --- exposures ---
 
 void RdmaBlockMemory::expose(uint64_t block) {
   Exposure& exposure = exposures_.at(block);

@@ -44,8 +44,7 @@ std::vector<brick::Range> memory_of(const std::vector<Mapping>& mapped) {
 
 }  // namespace
 
-// --- READ
-// ----------------------------------------------------------------------------------------------------------------
+// --- READ ---
 
 void FileIo::read(uint64_t inode, uint64_t offset, uint32_t count, Done<Read> done) {
   find_place(inode, offset, count,
@@ -169,8 +168,7 @@ void FileIo::transfer(const std::vector<Transfer>& transfers, InodeQueue::Turn t
   join.end();
 }
 
-// --- WRITE
-// ---------------------------------------------------------------------------------------------------------------
+// --- WRITE ---
 
 struct FileIo::Writing {
   Write what;
@@ -491,8 +489,7 @@ void FileIo::make_stable(const WritingPointer& work, uint64_t size) {
           });
 }
 
-// --- COMMIT
-// --------------------------------------------------------------------------------------------------------------
+// --- COMMIT ---
 
 struct FileIo::Committing {
   ByteRange range;

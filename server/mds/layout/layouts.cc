@@ -112,8 +112,7 @@ void Layouts::ask_for_less(uint64_t client) {
   recaller_.recall_any(client, static_cast<uint32_t>(table_.layouts_of_client(client) / 2));
 }
 
-// --- recalls for somebody who waits
-// --------------------------------------------------------------------------------------
+// --- recalls for somebody who waits ---
 
 struct Layouts::Clearing {
   bool finished = false;
@@ -232,8 +231,7 @@ std::vector<uint64_t> Layouts::writers_past(uint64_t inode, uint64_t offset) con
   return found;
 }
 
-// --- operations in conflict
-// ----------------------------------------------------------------------------------------------
+// --- operations in conflict ---
 
 void Layouts::set_size(uint64_t inode, uint64_t size, uint64_t requester, Done done) {
   // Whoever could write there cannot be asked either: before the wait for them.
@@ -370,8 +368,7 @@ void Layouts::share_end(const Inode& present, uint64_t requester, const Done& do
              });
 }
 
-// --- orphans and space ahead of the size
-// ---------------------------------------------------------------------------------
+// --- orphans and space ahead of the size ---
 
 void Layouts::on_orphaned(uint64_t inode) {
   reap(inode);

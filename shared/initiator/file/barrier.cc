@@ -18,7 +18,8 @@ Result<> Barrier::end_unknown(FileRange range, bool committing) {
     const auto connected = writes->device->connect();
     if (connected && (*connected)->hello.connection != writes->connection) {
       file_.dirty.dead(writes->device);
-    } else if (writes->lineage != file_.cache.lineage() && take_forgotten(*writes, committing)) {
+    } else if (writes->layout_incarnation != file_.cache.incarnation() &&
+               take_forgotten(*writes, committing)) {
       file_.dirty.dead(writes->range);
     } else if (!take_from_brick(writes->range, committing, false)) {
       // A return of it is under way, or had no answer: then it is sent again, later.

@@ -240,7 +240,7 @@ uint32_t BrickIo::take_outcome(BrickTurn& turn, Direction direction, LayoutPin& 
     if (for_write) {
       pin.unanswered = true;
       file_.dirty.posted(
-          {piece.device, hello.connection, pin.lineage, pin.layout, {piece.offset, piece.length}});
+          {piece.device, hello.connection, pin.layout_incarnation, pin.layout, {piece.offset, piece.length}});
     }
     if (outcome == rdma::Outcome::kRemoteAccess) {
       file_.cache.drop_grant(for_write ? piece.write.grant : piece.read.grant);
@@ -258,8 +258,8 @@ void BrickIo::note_written(const LayoutSegment& piece, BufferSlice source, const
   const auto keep = [&] { file_.kept.keep(piece.offset + known, source.bytes().subspan(known)); };
   if (known < piece.length) keep();
   if (known > 0) file_.kept.forget(piece.offset, known);
-  if (file_.dirty.wrote(piece, pin.known_size, pin.lineage, verifier, file_.fabric.clock.wall_now(),
-                        flushed_behind))
+  if (file_.dirty.wrote(piece, pin.known_size, pin.layout_incarnation, verifier,
+                        file_.fabric.clock.wall_now(), flushed_behind))
     flusher_.flush_beside();
   // A commit between has forgotten the copy, perhaps.
   if (known < piece.length && file_.dirty.commits() != commits) keep();

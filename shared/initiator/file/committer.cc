@@ -43,7 +43,7 @@ std::optional<nfs4::LayoutCommitArguments> Committer::commit_arguments(
   if (!stateid) return std::nullopt;
   // The growth was written under layouts that are lost: the server has zeroed it. Committed under a new one
   // it would be a file with zeros in it.
-  if (commit.size && file_.dirty.growth_void(file_.cache.lineage())) return std::nullopt;
+  if (commit.size && file_.dirty.growth_void(file_.cache.incarnation())) return std::nullopt;
   nfs4::LayoutCommitArguments arguments{.offset = commit.first,
                                         .length = commit.last - commit.first,
                                         .stateid = *stateid,
@@ -111,15 +111,15 @@ void Committer::restore_soon() {
 Result<> Committer::commit_claimed(const std::vector<nfs4::PersistRange>& persist) {
   for (int turn = 0; turn < kRestorationsMax; ++turn) {
     // Not inside a flush: it is under way for exactly what is there now.
-    if (persist.empty() && file_.dirty.growth_void(file_.cache.lineage())) TRY(restore());
+    if (persist.empty() && file_.dirty.growth_void(file_.cache.incarnation())) TRY(restore());
     TRY(commit_once(persist));
-    if (!persist.empty() || !file_.dirty.growth_void(file_.cache.lineage())) return {};
+    if (!persist.empty() || !file_.dirty.growth_void(file_.cache.incarnation())) return {};
   }
   return fail(EIO, "layouts are lost repeatedly");
 }
 
 Result<> Committer::commit_once(const std::vector<nfs4::PersistRange>& persist) {
-  auto commit = file_.dirty.begin_commit(file_.cache.lineage());
+  auto commit = file_.dirty.begin_commit(file_.cache.incarnation());
   if (!commit && persist.empty()) return {};
   // Only a flush: nothing new to tell.
   const bool only_persist = !commit;
@@ -203,7 +203,7 @@ void Committer::start_commit() {
 }
 
 void Committer::send_commit() {
-  const auto commit = file_.dirty.begin_commit(file_.cache.lineage());
+  const auto commit = file_.dirty.begin_commit(file_.cache.incarnation());
   if (!commit) return end_commit();
   const auto arguments = commit_arguments(*commit, {});
   if (!arguments) {

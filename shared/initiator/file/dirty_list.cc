@@ -7,23 +7,23 @@ namespace pnfsrdma::initiator {
 
 namespace {
 
-// No lineage is this number: growth under it is void.
-constexpr uint64_t kNoLineage = 0;
+// No incarnation of a layout is this number: growth under it is void.
+constexpr uint64_t kNoIncarnation = 0;
 
 }  // namespace
 
-bool DirtyExtent::growth_void(uint64_t lineage_now) const {
-  return growth && (lineage != lineage_now || place.device->incarnation() != incarnation);
+bool DirtyExtent::growth_void(uint64_t incarnation_now) const {
+  return growth && (layout_incarnation != incarnation_now || place.device->incarnation() != incarnation);
 }
 
-bool DirtyList::wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t lineage,
+bool DirtyList::wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t layout_incarnation,
                       const BrickVerifier& verifier, WallTime now, std::optional<uint64_t> flushed_behind) {
   std::lock_guard lock(mutex_);
   DirtyExtent extent{.offset = piece.offset,
                      .end = piece.end(),
                      .sequence = ++sequence_,
                      .place = {piece.device, verifier},
-                     .lineage = lineage,
+                     .layout_incarnation = layout_incarnation,
                      .incarnation = piece.incarnation,
                      .unflushed = !flushed_behind};
   const auto enter = [&](const DirtyExtent& part) {
@@ -74,7 +74,7 @@ void DirtyList::posted(const UnknownWrites& writes) {
     if (known.device != writes.device) continue;
     // The hello of a newer connection has ended those of before.
     if (known.connection != writes.connection) known = writes;
-    known.lineage = writes.lineage;
+    known.layout_incarnation = writes.layout_incarnation;
     known.layout = writes.layout;
     const uint64_t end = std::max(known.range.end(), writes.range.end());
     known.range.offset = std::min(known.range.offset, writes.range.offset);
@@ -207,7 +207,7 @@ void DirtyList::carve(uint64_t offset, uint64_t end) {
 }
 
 bool DirtyList::joins(const DirtyExtent& front, const DirtyExtent& back) const {
-  return front.place == back.place && front.lineage == back.lineage &&
+  return front.place == back.place && front.layout_incarnation == back.layout_incarnation &&
          front.incarnation == back.incarnation && front.growth == back.growth &&
          front.unflushed == back.unflushed && front.copied == back.copied &&
          (front.sequence > flushing_) == (back.sequence > flushing_) &&
@@ -307,7 +307,7 @@ bool DirtyList::verify(const Flush& flush, const Device* device,
     extent.unflushed = false;
     // What is being committed may be so with zeros in it: the copies go when the answer comes.
     if (extent.growth && !committing_) {
-      extent.lineage = kNoLineage;
+      extent.layout_incarnation = kNoIncarnation;
     } else {
       lost = true;
     }
@@ -415,11 +415,11 @@ void DirtyList::forget_unflushed() {
   drop_clean();
 }
 
-std::optional<Commit> DirtyList::begin_commit(uint64_t lineage) {
+std::optional<Commit> DirtyList::begin_commit(uint64_t layout_incarnation) {
   std::lock_guard lock(mutex_);
   committing_ = std::exchange(changed_, std::nullopt);
   if (!committing_) return std::nullopt;
-  committing_->lineage = lineage;
+  committing_->layout_incarnation = layout_incarnation;
   const uint64_t end = growth_end();
   committing_->size = end > 0 ? std::optional(end) : std::nullopt;
   return committing_;
@@ -436,7 +436,7 @@ std::vector<FileRange> DirtyList::committed(const Commit& commit, std::optional<
   ++commits_;
   std::vector<FileRange> settled;
   for (size_t i = 0; i < extents_.size() && extents_[i].offset < size; ++i) {
-    if (!extents_[i].growth || extents_[i].lineage != commit.lineage) continue;
+    if (!extents_[i].growth || extents_[i].layout_incarnation != commit.layout_incarnation) continue;
     if (extents_[i].end > size) {
       DirtyExtent back = extents_[i];
       back.offset = extents_[i].end = size;
@@ -515,14 +515,14 @@ void DirtyList::void_growth() {
 
 void DirtyList::void_all_growth() {
   for (DirtyExtent& extent : extents_) {
-    if (extent.growth) extent.lineage = kNoLineage;
+    if (extent.growth) extent.layout_incarnation = kNoIncarnation;
   }
 }
 
-bool DirtyList::growth_void(uint64_t lineage_now) const {
+bool DirtyList::growth_void(uint64_t incarnation_now) const {
   std::lock_guard lock(mutex_);
   return std::any_of(extents_.begin(), extents_.end(),
-                     [&](const DirtyExtent& extent) { return extent.growth_void(lineage_now); });
+                     [&](const DirtyExtent& extent) { return extent.growth_void(incarnation_now); });
 }
 
 bool DirtyList::restored() {

@@ -30,8 +30,8 @@ struct DirtyExtent {
   // Of the newest write in it.
   uint64_t sequence = 0;
   Place place;
-  // The layout it was written under: LayoutCache::lineage() and the device's incarnation.
-  uint64_t lineage = 0;
+  // The layout it was written under: LayoutCache::incarnation() and the device's incarnation.
+  uint64_t layout_incarnation = 0;
   uint32_t incarnation = 0;
   bool unflushed = true;
   // The MDS has it, and a copy is kept of each write in it.
@@ -40,7 +40,7 @@ struct DirtyExtent {
   // layout is lost.
   bool growth = false;
 
-  bool growth_void(uint64_t lineage_now) const;
+  bool growth_void(uint64_t incarnation_now) const;
 };
 
 // A flush of everything that was complete before it began. What is written meanwhile is none of its business:
@@ -58,7 +58,7 @@ struct Flush {
 struct Commit {
   uint64_t first = 0;  // everything written lies in [first, last)
   uint64_t last = 0;
-  uint64_t lineage = 0;  // LayoutCache::lineage() at its begin
+  uint64_t layout_incarnation = 0;  // LayoutCache::incarnation() at its begin
   WallTime modified;
   std::optional<uint64_t> size;  // the file has grown to this
 };
@@ -66,8 +66,8 @@ struct Commit {
 // WRITEs that were posted and have no outcome: they may still arrive. The hull of those on one connection.
 struct UnknownWrites {
   Device* device = nullptr;
-  uint32_t connection = 0;  // Hello::connection
-  uint64_t lineage = 0;     // of the layout
+  uint32_t connection = 0;          // Hello::connection
+  uint64_t layout_incarnation = 0;  // of the layout
   nfs4::Stateid layout;
   FileRange range;
 };
@@ -89,8 +89,9 @@ class DirtyList {
   // there are far too many extents, and none can be joined: flush them. `flushed_behind`: its flush was posted
   // behind it on the same queue pair and was answered on this connection, under this verifier; what was
   // noted() when both were posted lay under it.
-  bool wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t lineage, const BrickVerifier& verifier,
-             WallTime now, std::optional<uint64_t> flushed_behind = std::nullopt);
+  bool wrote(const LayoutSegment& piece, uint64_t known_size, uint64_t layout_incarnation,
+             const BrickVerifier& verifier, WallTime now,
+             std::optional<uint64_t> flushed_behind = std::nullopt);
   // Number of the newest write here.
   uint64_t noted() const;
   // A WRITE that the MDS has answered. Where a copy is kept an UNSTABLE one is not lost with the server: it is
@@ -147,7 +148,7 @@ class DirtyList {
   void forget_unflushed();
 
   // --- commit. One at a time: begin_commit(), then one of the three. None: nothing to tell.
-  std::optional<Commit> begin_commit(uint64_t lineage);
+  std::optional<Commit> begin_commit(uint64_t layout_incarnation);
   // `new_size`: of the file behind the commit, where the server said it. Returns what is no longer growth,
   // and needs no copy.
   std::vector<FileRange> committed(const Commit& commit, std::optional<uint64_t> new_size);
@@ -164,9 +165,9 @@ class DirtyList {
   uint64_t commits() const { return commits_.load(std::memory_order_acquire); }
 
   // --- growth whose layout is lost
-  // Its layouts are gone, whatever the lineage says.
+  // Its layouts are gone, whatever its incarnation.
   void void_growth();
-  bool growth_void(uint64_t lineage_now) const;
+  bool growth_void(uint64_t incarnation_now) const;
   // Everything that is kept was written through the MDS. True: something was not kept, and is lost.
   bool restored();
   void growth_lost();

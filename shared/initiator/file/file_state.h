@@ -48,7 +48,7 @@ class FileState : public std::enable_shared_from_this<FileState> {
   // closed, or made good for somebody else, while the call travelled does not count: it says nothing of the others.
   bool renew_open(bool for_write, const nfs4::Stateid& refused, int& tries);
 
-  bool growth_void() const { return kept.any() && dirty.growth_void(cache.lineage()); }
+  bool growth_void() const { return kept.any() && dirty.growth_void(cache.incarnation()); }
   // The session is another one than when it was written: the server may be, too, and a reader would see older
   // bytes.
   bool unstable_in_doubt() const { return dirty.keeps_copies() && unstable_session != layouts.session; }

@@ -48,7 +48,7 @@ LayoutCache::Entry LayoutCache::enter(LayoutPin& pin, uint64_t offset, uint64_t 
   }
   pin.offset = offset;
   pin.length = position - offset;
-  pin.lineage = lineage_;
+  pin.layout_incarnation = incarnation_;
   pin.layout = stateid_.value_or(nfs4::Stateid{});
   pin.known_size = known_size_;
   pin.held_end = segments_[index - 1].end();
@@ -148,7 +148,7 @@ void LayoutCache::refresh(uint64_t epoch) {
 }
 
 void LayoutCache::clear(bool returned) {
-  if (stateid_ || !segments_.empty()) ++lineage_;
+  if (stateid_ || !segments_.empty()) ++incarnation_;
   if (stateid_ && !returned && lost_ != nullptr) lost_->add(*stateid_);
   segments_.clear();
   stateid_.reset();
@@ -230,7 +230,7 @@ void LayoutCache::drop_grant(uint64_t grant) {
     return segment.read.grant == grant || segment.write.grant == grant;
   });
   if (dropped == 0) return;
-  ++lineage_;
+  ++incarnation_;
   some_went();
 }
 
@@ -506,9 +506,9 @@ std::optional<nfs4::Stateid> LayoutCache::stateid() const {
   return stateid_;
 }
 
-uint64_t LayoutCache::lineage() const {
+uint64_t LayoutCache::incarnation() const {
   Lock lock(mutex_);
-  return lineage_;
+  return incarnation_;
 }
 
 uint64_t LayoutCache::next_held(uint64_t offset) const {

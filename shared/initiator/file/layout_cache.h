@@ -102,7 +102,7 @@ class LayoutCache {
   std::optional<nfs4::Stateid> stateid() const;
   // Another number than at a write: layouts were lost since, and with them what was written beyond the
   // server's end of file. A later layout must not be used to commit it.
-  uint64_t lineage() const;
+  uint64_t incarnation() const;
   bool holds_anything() const;
   // Where the first segment begins behind `offset`; UINT64_MAX: none does.
   uint64_t next_held(uint64_t offset) const;
@@ -188,7 +188,7 @@ class LayoutCache {
   Condition operation_done_;
   std::optional<nfs4::Stateid> stateid_;
   uint64_t epoch_ = 0;
-  uint64_t lineage_ = 1;
+  uint64_t incarnation_ = 1;
   uint64_t known_size_ = 0;  // never behind held_end()
   uint64_t holdings_ = 0;
   uint64_t end_token_ = 0;   // the server's number; 0: not ours

@@ -29,8 +29,8 @@ class LayoutPin {
   std::span<const LayoutSegment> pieces() const { return {pieces_.data(), count_}; }
   // The held range goes on contiguously up to here: when to fetch more.
   uint64_t held_end = 0;
-  // LayoutCache::lineage() and known_size() at the gate.
-  uint64_t lineage = 0;
+  // LayoutCache::incarnation() and known_size() at the gate.
+  uint64_t layout_incarnation = 0;
   uint64_t known_size = 0;
   nfs4::Stateid layout;
   // The I/O began where the last one ended; and all of them in a row, with this one, began here.

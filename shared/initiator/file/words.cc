@@ -138,7 +138,7 @@ Result<std::optional<uint64_t>> Words::change_once(uint64_t offset, const WordIo
     note(inside.pin, *connection, std::nullopt);
     file_.dirty.posted({piece.device,
                         connection->hello.connection,
-                        inside.pin.lineage,
+                        inside.pin.layout_incarnation,
                         inside.pin.layout,
                         {piece.offset, piece.length}});
     piece.device->lost(connection);
@@ -183,8 +183,8 @@ std::optional<brick::ChangeWordReply> Words::ask_again(Device& device,
 }
 
 void Words::note(const LayoutPin& pin, const Connection& connection, std::optional<uint64_t> flushed_behind) {
-  if (file_.dirty.wrote(pin.pieces().front(), pin.known_size, pin.lineage, connection.hello.verifier,
-                        file_.fabric.clock.wall_now(), flushed_behind))
+  if (file_.dirty.wrote(pin.pieces().front(), pin.known_size, pin.layout_incarnation,
+                        connection.hello.verifier, file_.fabric.clock.wall_now(), flushed_behind))
     flusher_.flush_beside();
 }
 

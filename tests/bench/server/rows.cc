@@ -51,8 +51,7 @@ void put_attributes(CompoundWriter& compound) {
   put(compound, nfs4::GetAttributesArguments{file_attributes()});
 }
 
-// --- getattr, lookup, readdir
-// --------------------------------------------------------------------------------------------
+// --- getattr, lookup, readdir ---
 
 // The first answer of a row in full: what was asked for is there. Later ones cost the generator no more than
 // their status.
@@ -93,8 +92,7 @@ void build_readdir(Worker& worker, CompoundWriter& compound) {
   put(compound, arguments);
 }
 
-// --- open, close, create
-// -------------------------------------------------------------------------------------------------
+// --- open, close, create ---
 
 void put_open(Worker& worker, CompoundWriter& compound, std::string name, bool create) {
   put_handle(compound, worker.folder);
@@ -156,8 +154,7 @@ const Call kRemoveMade = {.what = "REMOVE",
                           .again = [](const Worker& worker) { return worker.made > 0; },
                           .wanted = [](const Worker& worker) { return worker.made > 0; }};
 
-// --- lock
-// ----------------------------------------------------------------------------------------------------------------
+// --- lock ---
 
 void build_lock(Worker& worker, CompoundWriter& compound) {
   put_handle(compound, worker.file);
@@ -206,8 +203,7 @@ const Call kForgetLock = {.what = "FREE_STATEID",
                               },
                           .wanted = [](const Worker& worker) { return worker.lock != nfs4::Stateid(); }};
 
-// --- write, layouts
-// ------------------------------------------------------------------------------------------------------
+// --- write, layouts ---
 
 void put_write(Worker& worker, CompoundWriter& compound, uint64_t offset, uint32_t size,
                nfs4::StableHow stable) {

@@ -54,8 +54,7 @@ bool Client::journalled(bool success, const std::function<void()>& note) {
   return success;
 }
 
-// --- layouts
-// ---------------------------------------------------------------------------------------------------------
+// --- layouts ---
 
 void Client::drop_layout(OpenFile& file) {
   file.layout.reset();
@@ -153,8 +152,7 @@ bool Client::each_piece(OpenFile& file, uint64_t offset, uint64_t length, const 
   return true;
 }
 
-// --- data
-// ------------------------------------------------------------------------------------------------------------
+// --- data ---
 
 bool Client::write(OpenFile& file, uint64_t offset, uint64_t length, uint64_t wished) {
   if (!cover(file, offset, length, wished, true)) return false;
@@ -246,8 +244,7 @@ bool Client::write_through_server(OpenFile& file, uint64_t offset, uint64_t leng
   return journalled(true, [&] { journal_.synced(file.serial, grains, file.size); });
 }
 
-// --- the end of layouts and files
-// --------------------------------------------------------------------------------------
+// --- the end of layouts and files ---
 
 Operations Client::layout_return(const OpenFile& file) const {
   if (!file.layout) return {put(file.handle)};

@@ -137,8 +137,7 @@ void Client::close_nameless() {
   }
 }
 
-// --- for the checker
-// -------------------------------------------------------------------------------------------------
+// --- for the checker ---
 
 std::optional<uint64_t> Client::size_of(const OpenFile& file) {
   const Reply reply =

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "server/mds/admin/layout_module.h"
+#include "server/mds/admin/data_plane.h"
 #include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/namespace.h"
@@ -72,7 +72,7 @@ class MetadataServer {
   mds::HostNameService name_service;
   mds::UserGroups user_groups;
   mds::LayoutCallbacks layout_callbacks;
-  mds::LayoutModule layouts;
+  mds::DataPlane layouts;
   mds::LeaseKeeper leases;
   mds::ServerIdentity identity;
   mds::Services services;

@@ -74,6 +74,36 @@ FLOORS = {
                               "growth_room brick_flusher", "flusher", "file_sync brick_io returner words read_back watcher", "pending_io signals", "transfer truncater",
                               "inside", "file_io", "file_table"],
 }
+# Of the server's parts (server/mds/ops/services.h) each source of server/mds/ops reaches these and no others: a handler that
+# wants one more says so here.
+SERVICES_OF = {
+    "attribute_operations": "layouts names store",
+    "attribute_values": "clock data exports handles identity limits names",
+    "close_operations": "layouts leases locks opens state_store",
+    "compound": "clients clock counters exports store turns",
+    "compound_context": "clock counters delegations exports grace locks names opens user_groups",
+    "create_session_operation": "clients leases limits sessions state_store",
+    "data_handlers": "data",
+    "data_service": "counters delegations limits",
+    "delegation_grant": "clock delegations grace handles layouts limits opens random",
+    "delegation_operations": "delegations",
+    "directory_operations": "delegations exports layouts names",
+    "done_operations": "exports names opens",
+    "exchange_id_operation": "clients data identity leases limits opens",
+    "handle_operations": "exports handles names",
+    "layout_operations": "counters delegations opens",
+    "lock_operations": "clock handles leases limits lock_waiters locks random state_store",
+    "lookup_operations": "exports names",
+    "new_inode": "names",
+    "open_operation": "clock exports layouts limits names opens random state_store",
+    "read_directory": "exports names",
+    "sequence_operation": "clients counters delegations limits sessions store",
+    "session_operations": "clients delegations grace layouts leases opens sessions state_store",
+    "settable_attributes": "clock",
+    "size_change": "delegations layouts names",
+    "stateid_operations": "delegations layouts locks opens state_store",
+    "xattr_operations": "names",
+}
 LINES_MAX = 700
 LINE_WIDTH_MAX = 120
 
@@ -119,6 +149,11 @@ class Structure(unittest.TestCase):
                         bad.append(f"{path.relative_to(ROOT)} includes {include}.h")
         self.assertEqual(bad, [])
 
+    def test_operations_reach_what_they_need(self):
+        reached = {path.stem: " ".join(sorted(set(found))) for path in tracked(".cc") if path.parent == ROOT / "server/mds/ops"
+                   and (found := re.findall(r"\bservices_?\.(\w+)(?!\.?h\")", path.read_text()))}
+        self.assertEqual(reached, SERVICES_OF)
+
     def test_threads_and_times_go_through_sync_h(self):
         # What the simulator cannot hold it cannot test (shared/base/sync.h).
         forbidden = re.compile(r"std::(?:recursive_|shared_|timed_)?mutex\b|std::condition_variable|std::j?thread\b|std::this_thread"
@@ -157,6 +192,11 @@ class Structure(unittest.TestCase):
                     continue
                 if len(lines[i]) + 1 + len(after.group(2).split()[0]) <= 70:
                     bad.append(f"{path.relative_to(ROOT)}:{i + 1}")
+        self.assertEqual(bad, [])
+
+    def test_headings_are_one_line(self):
+        bad = [f"{p.relative_to(ROOT)}: {found.group(1)}" for p in tracked(".cc", ".h")
+               for found in re.finditer(r"^ *// --- (.*)\n *// -{10,}$", p.read_text(), re.M)]
         self.assertEqual(bad, [])
 
     def test_every_source_names_its_licence(self):

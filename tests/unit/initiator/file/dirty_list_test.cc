@@ -41,25 +41,26 @@ class NaiveList {
     bool void_growth = false;
     Place place;
     uint64_t sequence = 0;
-    uint64_t lineage = 0;
+    uint64_t layout_incarnation = 0;
     std::optional<std::byte> copy = std::nullopt;
   };
 
   explicit NaiveList(size_t bytes, uint64_t size) : server_size(size), bytes_(bytes) {}
 
-  void wrote(uint64_t offset, uint64_t end, const Place& place, uint64_t known_size, uint64_t lineage) {
+  void wrote(uint64_t offset, uint64_t end, const Place& place, uint64_t known_size,
+             uint64_t layout_incarnation) {
     ++sequence;
     for (uint64_t i = offset; i < end; ++i)
-      bytes_[i] = {true, i >= known_size, false, place, sequence, lineage};
+      bytes_[i] = {true, i >= known_size, false, place, sequence, layout_incarnation};
     reach(std::min(known_size, end));
   }
   // Flushed behind its WRITE. What `stays` may have been written over it.
   template <typename Stays>
   void wrote_and_flushed(uint64_t offset, uint64_t end, const Place& place, uint64_t known_size,
-                         uint64_t lineage, const Stays& stays) {
+                         uint64_t layout_incarnation, const Stays& stays) {
     ++sequence;
     for (uint64_t i = offset; i < end; ++i) {
-      if (!stays(i)) bytes_[i] = {false, i >= known_size, false, place, sequence, lineage};
+      if (!stays(i)) bytes_[i] = {false, i >= known_size, false, place, sequence, layout_incarnation};
     }
     reach(std::min(known_size, end));
   }
@@ -110,10 +111,11 @@ class NaiveList {
     losses += lost ? 1 : 0;
     return lost;
   }
-  void committed(uint64_t size, uint64_t lineage) {
+  void committed(uint64_t size, uint64_t layout_incarnation) {
     reach(size);
     for (uint64_t i = 0; i < std::min<uint64_t>(size, bytes_.size()); ++i)
-      bytes_[i].growth = bytes_[i].growth && (bytes_[i].void_growth || bytes_[i].lineage != lineage);
+      bytes_[i].growth =
+          bytes_[i].growth && (bytes_[i].void_growth || bytes_[i].layout_incarnation != layout_incarnation);
   }
   void void_growth() {
     for (Byte& byte : bytes_) byte.void_growth = byte.void_growth || byte.growth;
@@ -149,9 +151,9 @@ class NaiveList {
     return 0;
   }
   uint64_t size() const { return std::max(server_size, growth_end()); }
-  bool growth_void(uint64_t lineage) const {
+  bool growth_void(uint64_t layout_incarnation) const {
     return std::any_of(bytes_.begin(), bytes_.end(), [&](const Byte& byte) {
-      return byte.growth && (byte.void_growth || byte.lineage != lineage);
+      return byte.growth && (byte.void_growth || byte.layout_incarnation != layout_incarnation);
     });
   }
   bool anything(bool Byte::* what) const {
@@ -201,7 +203,7 @@ class DirtyListModel {
         return commit_ ? end_commit() : begin_commit();
       case 12:
         if (below(8) == 0) verifiers_[below(3)] = verifier_of(static_cast<uint8_t>(below(250)));
-        if (below(8) == 0) ++lineage_;
+        if (below(8) == 0) ++layout_incarnation_;
         return;
       case 13:
         return hear_of_size();
@@ -221,8 +223,8 @@ class DirtyListModel {
                               .length = end - offset,
                               .device = &bricks_.devices[brick],
                               .incarnation = bricks_.devices[brick].incarnation()};
-    list_.wrote(piece, known_size, lineage_, verifiers_[brick], {});
-    naive_.wrote(offset, end, {piece.device, verifiers_[brick]}, known_size, lineage_);
+    list_.wrote(piece, known_size, layout_incarnation_, verifiers_[brick], {});
+    naive_.wrote(offset, end, {piece.device, verifiers_[brick]}, known_size, layout_incarnation_);
     changed_ = true;
   }
   // A WRITE with its flush behind it, posted when up to three writes less were noted.
@@ -244,8 +246,8 @@ class DirtyListModel {
                               .length = end - offset,
                               .device = &bricks_.devices[brick],
                               .incarnation = bricks_.devices[brick].incarnation()};
-    list_.wrote(piece, known_size, lineage_, verifiers_[brick], {}, noted);
-    naive_.wrote_and_flushed(offset, end, {piece.device, verifiers_[brick]}, known_size, lineage_,
+    list_.wrote(piece, known_size, layout_incarnation_, verifiers_[brick], {}, noted);
+    naive_.wrote_and_flushed(offset, end, {piece.device, verifiers_[brick]}, known_size, layout_incarnation_,
                              [&](uint64_t i) { return stays[i]; });
     changed_ = true;
   }
@@ -283,7 +285,7 @@ class DirtyListModel {
       }
     }
     expect_clean(position, bytes_);
-    ASSERT_EQ(list_.growth_void(lineage_), naive_.growth_void(lineage_));
+    ASSERT_EQ(list_.growth_void(layout_incarnation_), naive_.growth_void(layout_incarnation_));
     ASSERT_EQ(list_.grew(), naive_.anything(&NaiveList::Byte::growth));
     ASSERT_EQ(list_.grew_before(bytes_), list_.grew());
     uint64_t grown = 0;
@@ -358,7 +360,7 @@ class DirtyListModel {
     ASSERT_FALSE(list_.verify(*flush_, device, verifiers_[which])) << "a loss is found once";
   }
   void begin_commit() {
-    commit_ = list_.begin_commit(lineage_);
+    commit_ = list_.begin_commit(layout_incarnation_);
     ASSERT_EQ(commit_.has_value(), changed_);
     changed_ = false;
     if (!commit_) return;
@@ -370,7 +372,7 @@ class DirtyListModel {
         for (const FileRange& range : list_.committed(*commit_, std::nullopt)) {
           for (uint64_t i = range.offset; i < range.end(); ++i) ASSERT_TRUE(naive_[i].growth) << i;
         }
-        naive_.committed(commit_->size.value_or(0), commit_->lineage);
+        naive_.committed(commit_->size.value_or(0), commit_->layout_incarnation);
         break;
       case 1:
         list_.not_committed(*commit_);
@@ -423,7 +425,7 @@ class DirtyListModel {
   SeededRandom random_;
   Bricks bricks_;
   std::array<Verifier, 3> verifiers_{};  // of both bricks and the MDS
-  uint64_t lineage_ = 1;
+  uint64_t layout_incarnation_ = 1;
   bool changed_ = false;
   bool cutting_ = false;
   uint64_t cut_at_ = 0;

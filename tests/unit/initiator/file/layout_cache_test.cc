@@ -353,26 +353,26 @@ TEST_F(LayoutCacheTest, TheAnswerToAReturnLeavesTheNextLayout) {
 
 // --- what is lost
 
-TEST_F(LayoutCacheTest, TheLineageMovesWhenLayoutsAreLost) {
+TEST_F(LayoutCacheTest, TheIncarnationMovesWhenLayoutsAreLost) {
   take(1, {memory(0, 100, 1), memory(100, 100, 2)});
-  const uint64_t first = cache.lineage();
+  const uint64_t first = cache.incarnation();
   FileRange range{0, 10};
   ASSERT_TRUE(cache.begin_return(IoMode::kAny, range));
   ASSERT_TRUE(cache.start_return(IoMode::kAny, range, steady_now()));
   cache.finish_return(stateid(1), stateid(2));
   cache.open_gate(IoMode::kAny, range);
-  EXPECT_EQ(cache.lineage(), first) << "given back in order";
+  EXPECT_EQ(cache.incarnation(), first) << "given back in order";
   cache.drop_grant(7);
-  EXPECT_EQ(cache.lineage(), first) << "not held";
+  EXPECT_EQ(cache.incarnation(), first) << "not held";
   cache.drop_grant(2);
-  EXPECT_NE(cache.lineage(), first);
-  const uint64_t second = cache.lineage();
+  EXPECT_NE(cache.incarnation(), first);
+  const uint64_t second = cache.incarnation();
   cache.drop_all();
-  EXPECT_NE(cache.lineage(), second) << "the stateid is";
+  EXPECT_NE(cache.incarnation(), second) << "the stateid is";
   EXPECT_EQ(lost.all(), (std::vector<nfs4::Stateid>{stateid(2)}));
-  const uint64_t third = cache.lineage();
+  const uint64_t third = cache.incarnation();
   cache.drop_all();
-  EXPECT_EQ(cache.lineage(), third) << "there was nothing";
+  EXPECT_EQ(cache.incarnation(), third) << "there was nothing";
 }
 
 TEST_F(LayoutCacheTest, AStateidThatIsNotOursAnyMoreTakesNothing) {
@@ -420,13 +420,13 @@ TEST_F(LayoutCacheTest, DevicesOfARangeEachOnce) {
 // The server has ended the one that we hold, and we have not heard of it.
 TEST_F(LayoutCacheTest, AnAnswerUnderAnotherStateidEndsWhatWasHeld) {
   take(1, {memory(0, 4096, 1)});
-  const uint64_t before = cache.lineage();
+  const uint64_t before = cache.incarnation();
   LayoutCache::Getting getting;
   ASSERT_EQ(begin_get(8192, 4096, getting), Begin::kGo);
   cache.finish_get(stateid(1, 2), {memory(8192, 4096, 2)}, std::nullopt, kEpoch, std::nullopt);
   EXPECT_EQ(try_enter(0, 4096, true), Entry::kMissing);
   EXPECT_EQ(try_enter(8192, 4096, true), Entry::kEntered);
-  EXPECT_NE(cache.lineage(), before);
+  EXPECT_NE(cache.incarnation(), before);
   EXPECT_EQ(cache.stateid()->other, stateid(1, 2).other);
 }
 
@@ -436,9 +436,9 @@ TEST_F(LayoutCacheTest, AnAnswerUnderAnotherStateidEndsNothingThatIsBeingReturne
   FileRange all{0, UINT64_MAX};
   ASSERT_TRUE(cache.begin_return(IoMode::kAny, all));
   ASSERT_TRUE(cache.start_return(IoMode::kAny, all, steady_now()));
-  const uint64_t before = cache.lineage();
+  const uint64_t before = cache.incarnation();
   cache.take(stateid(1, 2), {memory(8192, 4096, 2)}, std::nullopt, kEpoch);
-  EXPECT_EQ(cache.lineage(), before);
+  EXPECT_EQ(cache.incarnation(), before);
   EXPECT_EQ(try_enter(8192, 4096, true), Entry::kClosed);
 }
 

@@ -332,12 +332,12 @@ TEST_F(RecallTest, UntilABulkReturnIsAnsweredNobodyGetsALayoutAndNoGrantIsTakenF
   make_file(4 << 20);
   write(0, 4096, 1);
   const int layoutgets = channel.layoutgets;
-  const uint64_t lineage = file->inside().cache.lineage();
+  const uint64_t layout_incarnation = file->inside().cache.incarnation();
   bool asked = false;
   channel.during_bulk_return = [&] {
     asked = true;
     // A WRITE without an answer may still arrive: not before the answer does its layout count as gone.
-    EXPECT_EQ(file->inside().cache.lineage(), lineage);
+    EXPECT_EQ(file->inside().cache.incarnation(), layout_incarnation);
     expect_read(0, 4096, 1);
     EXPECT_FALSE(path->layout_at_open(true).arguments);
     EXPECT_EQ(channel.layoutgets, layoutgets);
@@ -345,7 +345,7 @@ TEST_F(RecallTest, UntilABulkReturnIsAnsweredNobodyGetsALayoutAndNoGrantIsTakenF
   };
   path->layout_recall(bulk_recall()).then();
   EXPECT_TRUE(asked);
-  EXPECT_NE(file->inside().cache.lineage(), lineage);
+  EXPECT_NE(file->inside().cache.incarnation(), layout_incarnation);
   expect_read(0, 4096, 1);
   EXPECT_EQ(channel.layoutgets, layoutgets + 1);
   EXPECT_TRUE(path->layout_at_open(true).arguments);

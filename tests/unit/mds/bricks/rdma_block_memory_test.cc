@@ -59,7 +59,7 @@ struct RealBrick : ::testing::Test {
   std::unique_ptr<Namespace> names;
   BrickPlug plug;
   std::unique_ptr<BrickList> list;
-  std::unique_ptr<LayoutModule> mds;
+  std::unique_ptr<DataPlane> mds;
 
   template <typename Ready>
   bool run_until(Ready ready) {
@@ -79,10 +79,9 @@ struct RealBrick : ::testing::Test {
     plug.lend("brick", brick->control());
     list = *BrickList::open(store, clock);
     ASSERT_TRUE(list->configure({"brick"}));
-    mds = std::make_unique<LayoutModule>(
-        LayoutModule::Parts{loop, clock, random, *names, *list, plug.connector(), recaller, counters},
-        LayoutModule::Options{
-            .first_epoch = boot->epoch, .owner = "test", .transports = {{own_side, nullptr}}});
+    mds = std::make_unique<DataPlane>(
+        DataPlane::Parts{loop, clock, random, *names, *list, plug.connector(), recaller, counters},
+        DataPlane::Options{.first_epoch = boot->epoch, .owner = "test", .transports = {{own_side, nullptr}}});
     plug.up("brick");
     ASSERT_TRUE(run_until([&] { return mds->ready(); }));
   }

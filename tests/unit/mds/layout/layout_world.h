@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "server/mds/admin/layout_module.h"
+#include "server/mds/admin/data_plane.h"
 #include "server/mds/layout/file_clone.h"
 #include "server/mds/layout/file_io.h"
 #include "server/mds/layout/file_ranges.h"
@@ -129,7 +129,7 @@ class LayoutWorld {
   std::unique_ptr<Namespace> names;
   std::unique_ptr<BrickList> list;
   std::unique_ptr<FakeMemory> memory;
-  std::unique_ptr<LayoutModule> mds;
+  std::unique_ptr<DataPlane> mds;
   std::string fenced;
   bool wants_end = false;  // who asks by get() appends
   std::string host_boot = "host-boot";
@@ -161,14 +161,14 @@ class LayoutWorld {
     ASSERT_TRUE(list->configure(addresses()));
     memory = std::make_unique<FakeMemory>(loop, brick);
     for (uint32_t i = 0; i < others.size(); ++i) memory->set_zone(i + 1, others[i]);
-    mds = std::make_unique<LayoutModule>(
-        LayoutModule::Parts{loop, clock, random, *names, *list, plug.connector(), recaller, counters},
-        LayoutModule::Options{.first_epoch = boot->epoch,
-                              .owner = "test",
-                              .lease = kLease,
-                              .metadata_era = boot->era,
-                              .memory = memory.get(),
-                              .on_fenced = [this](const std::string& why) { fenced = why; }});
+    mds = std::make_unique<DataPlane>(
+        DataPlane::Parts{loop, clock, random, *names, *list, plug.connector(), recaller, counters},
+        DataPlane::Options{.first_epoch = boot->epoch,
+                           .owner = "test",
+                           .lease = kLease,
+                           .metadata_era = boot->era,
+                           .memory = memory.get(),
+                           .on_fenced = [this](const std::string& why) { fenced = why; }});
     ASSERT_TRUE(mds->recover(boot->boot_count, [&](uint64_t client) {
       return boot->same_host_boot && !unknown.contains(client);
     }));

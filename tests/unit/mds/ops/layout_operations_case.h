@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "server/mds/admin/layout_module.h"
+#include "server/mds/admin/data_plane.h"
 #include "server/mds/bricks/path_reports.h"
 #include "server/mds/layout/layouts.h"
 #include "server/mds/meta/space.h"
@@ -123,7 +123,7 @@ class LayoutOperations : public ::testing::Test {
   std::unique_ptr<BrickList> list = made_list();
   LayoutCallbacks recaller{server.callbacks,        server.clients, server.opens,
                            server.delegation_table, *server.names,  *server.handles};
-  LayoutModule module{
+  DataPlane module{
       {host.loop, host.clock, host.random, *server.names, *list, plug.connector(), recaller, server.counters},
       {.owner = "test", .memory = &memory}};
   TestClient client{server};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/mds/admin/layout_module.h"
+#include "server/mds/admin/data_plane.h"
 
 #include <utility>
 
@@ -12,7 +12,7 @@
 namespace pnfsrdma::mds {
 
 // In the order they are built on each other.
-struct LayoutModule::Machinery {
+struct DataPlane::Machinery {
   Machinery(const Parts& parts, const Options& options)
       : bricks({parts.loop, parts.names.store(), parts.list, parts.random, parts.connect},
                {.first_epoch = options.first_epoch,
@@ -71,58 +71,58 @@ struct LayoutModule::Machinery {
   BrickAdministration administration;
 };
 
-LayoutModule::LayoutModule(const Parts& parts, Options options)
+DataPlane::DataPlane(const Parts& parts, Options options)
     : machinery_(std::make_unique<Machinery>(parts, options)) {}
-LayoutModule::~LayoutModule() = default;
+DataPlane::~DataPlane() = default;
 
-Result<> LayoutModule::recover(uint64_t run, const std::function<bool(uint64_t client)>& knows) {
+Result<> DataPlane::recover(uint64_t run, const std::function<bool(uint64_t client)>& knows) {
   TRY(machinery_->adoption.begin(run, knows));
   return machinery_->snapshots.recover();
 }
 
-LayoutConflicts& LayoutModule::conflicts() {
+LayoutConflicts& DataPlane::conflicts() {
   return machinery_->layouts;
 }
-DataOperations& LayoutModule::data() {
+DataOperations& DataPlane::data() {
   return machinery_->service;
 }
-Layouts& LayoutModule::layouts() {
+Layouts& DataPlane::layouts() {
   return machinery_->layouts;
 }
-LayoutGranter& LayoutModule::granter() {
+LayoutGranter& DataPlane::granter() {
   return machinery_->granter;
 }
-LayoutCommitter& LayoutModule::committer() {
+LayoutCommitter& DataPlane::committer() {
   return machinery_->committer;
 }
-FileIo& LayoutModule::io() {
+FileIo& DataPlane::io() {
   return machinery_->io;
 }
-FileRanges& LayoutModule::ranges() {
+FileRanges& DataPlane::ranges() {
   return machinery_->ranges;
 }
-FileCopy& LayoutModule::copies() {
+FileCopy& DataPlane::copies() {
   return machinery_->copies;
 }
-FileClone& LayoutModule::clones() {
+FileClone& DataPlane::clones() {
   return machinery_->clones;
 }
-SnapshotKeeper& LayoutModule::snapshots() {
+SnapshotKeeper& DataPlane::snapshots() {
   return machinery_->snapshots;
 }
-const PathReports& LayoutModule::paths() const {
+const PathReports& DataPlane::paths() const {
   return machinery_->paths;
 }
-const LayoutTable& LayoutModule::table() const {
+const LayoutTable& DataPlane::table() const {
   return machinery_->table;
 }
-BrickSet& LayoutModule::bricks() {
+BrickSet& DataPlane::bricks() {
   return machinery_->bricks;
 }
-BrickAdministration& LayoutModule::brick_administration() {
+BrickAdministration& DataPlane::brick_administration() {
   return machinery_->administration;
 }
-bool LayoutModule::ready() const {
+bool DataPlane::ready() const {
   return machinery_->bricks.ready();
 }
 

@@ -35,7 +35,7 @@ class SnapshotKeeper;
 
 // The parts around the bricks, wired: what main() builds, and what tests build around fake ones. Belongs to
 // the loop's thread; everything named here outlives it.
-class LayoutModule {
+class DataPlane {
  public:
   struct Parts {
     EventLoop& loop;
@@ -61,10 +61,10 @@ class LayoutModule {
     std::function<void(const std::string& why)> on_fenced;
   };
 
-  LayoutModule(const Parts& parts, Options options);
-  ~LayoutModule();
-  LayoutModule(const LayoutModule&) = delete;
-  LayoutModule& operator=(const LayoutModule&) = delete;
+  DataPlane(const Parts& parts, Options options);
+  ~DataPlane();
+  DataPlane(const DataPlane&) = delete;
+  DataPlane& operator=(const DataPlane&) = delete;
 
   // Takes the layouts of the run before over, of clients that are still known: behind recover_state(), before the
   // loop runs. `run`: BootRecord::boot_count. Without this call they are closed at the bricks. Blocks.
