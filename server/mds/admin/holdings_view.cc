@@ -48,7 +48,7 @@ console::Client view_client(const HoldingsSources& sources, const Client& client
                         .opens = static_cast<uint32_t>(sources.opens.opens_of_client(client.id).size()),
                         .locks = static_cast<uint32_t>(sources.locks.locks_of_client(client.id).size()),
                         .delegations = static_cast<uint32_t>(delegations),
-                        .revoked_states = static_cast<uint32_t>(client.revoked.size() + revoked),
+                        .revoked_states = static_cast<uint32_t>(revoked),
                         .reported = view_reported(client.reported)};
   for (Session* session : client.sessions) shown.sessions.push_back(view_session(*session));
   return shown;

@@ -218,14 +218,9 @@ Outcome<nfs4::Stateid> CompoundContext::resolve(const nfs4::Stateid& stateid) co
   }
 }
 
-Status CompoundContext::unknown_stateid(const nfs4::Stateid& stateid) const {
-  const auto revoked = std::ranges::find(client->revoked, stateid.other, &RevokedState::other);
-  return revoked == client->revoked.end() ? Status::kBadStateid : revoked->status;
-}
-
 Outcome<OpenState*> CompoundContext::find_open(const nfs4::Stateid& stateid, InodeId inode) const {
   OpenState* open = services.opens.find(stateid.other);
-  if (!open) return std::unexpected(unknown_stateid(stateid));
+  if (!open) return std::unexpected(Status::kBadStateid);
   if (open->client != client->id || open->inode != inode) return std::unexpected(Status::kBadStateid);
   const Status status = check_seqid(stateid.seqid, open->seqid);
   if (status != Status::kOk) return std::unexpected(status);
@@ -234,7 +229,7 @@ Outcome<OpenState*> CompoundContext::find_open(const nfs4::Stateid& stateid, Ino
 
 Outcome<LockState*> CompoundContext::find_lock(const nfs4::Stateid& stateid, InodeId inode) const {
   LockState* lock = services.locks.find(stateid.other);
-  if (!lock) return std::unexpected(unknown_stateid(stateid));
+  if (!lock) return std::unexpected(Status::kBadStateid);
   if (lock->client != client->id || lock->inode != inode) return std::unexpected(Status::kBadStateid);
   const Status status = check_seqid(stateid.seqid, lock->seqid);
   if (status != Status::kOk) return std::unexpected(status);

@@ -207,9 +207,6 @@ class CompoundContext {
   Outcome<InodePointer> saved_object() const;
 
   UserGroups::Answer managed_groups_;  // of the caller, as the name service has them; null: not asked for
-
-  // Why a stateid nobody knows is not good.
-  nfs4::Status unknown_stateid(const nfs4::Stateid& stateid) const;
 };
 
 }  // namespace pnfsrdma::mds

@@ -20,7 +20,7 @@ namespace {
 inline constexpr uint32_t kReplyHeaderBytes = 24;
 
 uint32_t status_flags(Session& session, const DelegationTable& delegations) {
-  uint32_t flags = session.client().sequence_flags();
+  uint32_t flags = session.client().status_flags;
   if (delegations.revoked_of_client(session.client().id) > 0) flags |= nfs4::kSequenceRecallableStateRevoked;
   if (!session.back().wanted || session.back_connection()) return flags;
   flags |= nfs4::kSequenceCallbackPathDownSession;

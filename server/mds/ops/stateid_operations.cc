@@ -30,9 +30,6 @@ Status test_delegation(const CompoundContext& context, const nfs4::Stateid& stat
 }
 
 Status test_held(const CompoundContext& context, const nfs4::Stateid& stateid) {
-  for (const RevokedState& revoked : context.client->revoked) {
-    if (revoked.other == stateid.other) return revoked.status;
-  }
   if (kind_of(stateid.other) == StateKind::kLock) {
     return test_state(context, context.services.locks.find(stateid.other), stateid);
   }
@@ -78,12 +75,6 @@ nfs4::FreeStateidResponse handle(CompoundContext& context, const nfs4::FreeState
     return context.services.layouts.free_stateid(context.client_id(), layout_stateid(stateid));
   }
   if (kind_of(stateid.other) == StateKind::kDelegation) return free_delegation(context, stateid);
-  auto& revoked = context.client->revoked;
-  const auto found = std::ranges::find(revoked, stateid.other, &RevokedState::other);
-  if (found != revoked.end()) {
-    revoked.erase(found);
-    return Status::kOk;
-  }
   const Status live = test_held(context, stateid);
   if (live != Status::kOk) return live;
   LockState* lock = context.services.locks.find(stateid.other);

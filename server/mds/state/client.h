@@ -30,12 +30,6 @@ struct Principal {
   }
 };
 
-// A state this client lost without asking. TEST_STATEID shows it with its status, FREE_STATEID ends it.
-struct RevokedState {
-  StateidOther other{};
-  nfs4::Status status{};  // EXPIRED, ADMIN_REVOKED or DELEG_REVOKED
-};
-
 // One client ID (RFC 8881, 2.4). Shared by the ClientTable and the COMPOUNDs that run for it, so that a
 // suspended one wakes up beside its client; `gone` tells it that the client has been dropped meanwhile.
 struct Client {
@@ -60,11 +54,7 @@ struct Client {
   bool creating_session = false;   // a CREATE_SESSION of it is suspended
   bool gone = false;
   std::vector<Session*> sessions;
-  std::vector<RevokedState> revoked;
   uint32_t status_flags = 0;  // SEQ4_STATUS_* bits that stay until something clears them
-
-  // The flags SEQUENCE shows: the sticky ones and what follows from `revoked`.
-  uint32_t sequence_flags() const;
 };
 
 }  // namespace pnfsrdma::mds
