@@ -10,6 +10,7 @@ Exit code: 0, 1 when a server failed or answered an error, 2 for bad arguments, 
 """
 import argparse
 import atexit
+import contextlib
 import json
 import os
 import pathlib
@@ -24,6 +25,7 @@ sys.path.insert(0, str(HERE.parent))
 import loop_turns  # noqa: E402
 import ganesha  # noqa: E402
 from cluster import Cluster, wait_until  # noqa: E402
+from same_durability import folder_that_flushes  # noqa: E402
 
 DISK, TMPFS = "/var/tmp", "/dev/shm"
 AIM_PINNED, AIM_FREE = 2, 1  # times Ganesha's rate
@@ -143,7 +145,10 @@ def main():
     if arguments.pin:
         os.sched_setaffinity(0, {arguments.cpu})  # the servers inherit it
     ours = theirs = None
-    with tempfile.TemporaryDirectory(prefix="bench-server.", dir=folder) as home:
+    with contextlib.ExitStack() as stack:
+        if durable and arguments.only != "ours":
+            folder = stack.enter_context(folder_that_flushes(folder))
+        home = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-server.", dir=folder))
         os.chmod(home, 0o755)
         try:
             if arguments.only != "ganesha":
