@@ -120,9 +120,10 @@ void LayoutAdoption::match(HeldLayout& layout, Matching& work) {
   layout.for_each_unconfirmed([&](HeldGrant& grant) {
     const auto found = std::ranges::lower_bound(work.listed, grant.grant, {}, &brick::Grant::grant);
     if (found == work.listed.end() || bricks_.at(grant.logical).number() != work.brick) return;
+    const auto at = static_cast<size_t>(found - work.listed.begin());
     const brick::Grant& there = *found;
-    if (there.grant != grant.grant || there.logical != grant.logical || there.length != grant.file.length() ||
-        there.writable != grant.writable)
+    if (work.named[at] || there.grant != grant.grant || there.logical != grant.logical ||
+        there.length != grant.file.length() || there.writable != grant.writable)
       return;
     grant.confirmed = true;
     // A later connection than this, and the client looks the handle up in its hello.
@@ -130,7 +131,7 @@ void LayoutAdoption::match(HeldLayout& layout, Matching& work) {
     grant.handle = there.handle;
     grant.address = there.address;
     ++counts_[work.brick].adopted;
-    work.named[static_cast<size_t>(found - work.listed.begin())] = true;
+    work.named[at] = true;
   });
 }
 

@@ -12,6 +12,8 @@ namespace {
 // The pause before a recall that was answered DELAY, or not at all, is sent again; or that could not be put on record.
 constexpr Milliseconds kRetryAfterDelay{20};
 constexpr Milliseconds kRetryUnreachable{1000};
+// Each is an operation that goes on, and perhaps what comes behind it in its COMPOUND.
+constexpr size_t kDoneInATurn = 64;
 }  // namespace
 
 Recalls::Recalls(EventLoop& loop, LayoutTable& table, LayoutRecaller& recaller, Milliseconds lease,
@@ -40,10 +42,12 @@ void Recalls::demand(uint64_t client, uint64_t inode, const ByteRange& range, st
 void Recalls::begin(const Key& key, Pending& pending) {
   HeldLayout* layout = table_.find(key.second, key.first);
   if (layout == nullptr) return;  // only dying grants are left: settle() comes with the brick's answer
-  ByteRange range = pending.demands.front().range;
+  ByteRange range{kEndOfFile, 0};
   for (const Demand& demand : pending.demands) {
+    if (!table_.reachable(key.second, demand.range, key.first)) continue;  // it will hear of that in its turn
     range = {std::min(range.begin, demand.range.begin), std::max(range.end, demand.range.end)};
   }
+  if (range.empty()) return;
   range = layout->rounded_out(range);
   if (!layout->holds(range, IoMode::kAny)) return;  // likewise
   pending.active = true;
@@ -150,6 +154,8 @@ bool Recalls::outlived(const Key& key, const Pending& pending) const {
 }
 
 void Recalls::settle(uint64_t client, uint64_t inode) {
+  // Who has waited goes on, and may end what others wait for: those go on behind him, not inside.
+  if (in_done_) return settle_later(client, inode);
   const Key key{client, inode};
   const auto found = pending_.find(key);
   if (found == pending_.end()) return;
@@ -161,14 +167,22 @@ void Recalls::settle(uint64_t client, uint64_t inode) {
   }
   std::vector<Demand> finished;
   std::erase_if(pending.demands, [&](Demand& demand) {
-    if (table_.reachable(inode, demand.range, client)) return false;
+    if (finished.size() == kDoneInATurn || table_.reachable(inode, demand.range, client)) return false;
     finished.push_back(std::move(demand));
     return true;
   });
+  if (finished.size() == kDoneInATurn) settle_later(client, inode);
   if (!pending.active && !pending.demands.empty()) begin(key, pending);
   if (!pending.active && pending.demands.empty()) pending_.erase(found);
   // Last: what waits may start new recalls.
+  in_done_ = true;
   for (const Demand& demand : finished) demand.done();
+  in_done_ = false;
+}
+
+// A demand counts until it has been told: if the client has a layout there again by then, that is recalled.
+void Recalls::settle_later(uint64_t client, uint64_t inode) {
+  loop_.at_next_turn(lifetime_.guard([this, client, inode] { settle(client, inode); }));
 }
 
 }  // namespace pnfsrdma::mds

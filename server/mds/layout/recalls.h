@@ -41,7 +41,8 @@ class Recalls {
   void demand(uint64_t client, uint64_t inode, const ByteRange& range, std::function<void()> done);
   // Whether a recall that overlaps `range` is pending, and how far it is.
   Progress progress(uint64_t client, uint64_t inode, const ByteRange& range) const;
-  // The client's layout of the file, or its dying grants, became less: finishes what is finished.
+  // The client's layout of the file, or its dying grants, became less: finishes what is finished, in this turn or a
+  // later one.
   void settle(uint64_t client, uint64_t inode);
 
   uint64_t sent() const { return sent_; }
@@ -63,6 +64,7 @@ class Recalls {
     std::vector<Demand> demands;
   };
 
+  void settle_later(uint64_t client, uint64_t inode);
   void begin(const Key& key, Pending& pending);
   void send(const Key& key);
   bool put_on_record(const Key& key, Pending& pending);
@@ -82,6 +84,7 @@ class Recalls {
   Powers powers_;
   uint64_t next_number_ = 1;
   uint64_t sent_ = 0;
+  bool in_done_ = false;  // somebody who has waited goes on right now
   std::map<Key, Pending> pending_;
   Lifetime lifetime_;
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/mds/layout/layout_world.h"
 
 namespace pnfsrdma::mds {
@@ -71,6 +72,65 @@ TEST_F(RecallsTest, AGrantThatCameMeanwhileAndReachesFurtherIsAskedForNext) {
   gives_back({4096, 16384});
   EXPECT_TRUE(done);
   EXPECT_EQ(recaller.recalls.size(), 2u);
+}
+
+// Each who goes on gives back what the next one waits for.
+TEST_F(RecallsTest, WhoGoesOnIsNotInsideOfAnother) {
+  constexpr uint64_t kFiles = 1000;
+  size_t depth = 0;
+  size_t deepest = 0;
+  uint64_t next = 0;
+  const std::function<void()> give_back_next = [&] {
+    if (next == kFiles) return;
+    const uint64_t file = kFile + 1 + next++;
+    table.give_back(*table.find(file, kAlice), {0, 4096}, IoMode::kAny);
+    recalls.settle(kAlice, file);
+  };
+  for (uint64_t file = kFile + 1; file <= kFile + kFiles; ++file) {
+    HeldLayout& held = table.add(file, kAlice, {});
+    held.advance();
+    held.add_hole({0, 4096});
+    recalls.demand(kAlice, file, {0, 4096}, [&] {
+      deepest = std::max(deepest, ++depth);
+      give_back_next();
+      --depth;
+    });
+  }
+  give_back_next();
+  EXPECT_LE(next, 2u) << "in one turn";
+  while (next < kFiles) {
+    const uint64_t before = next;
+    loop.run_once(Milliseconds(0));
+    ASSERT_GT(next, before);
+  }
+  EXPECT_EQ(deepest, 1u);
+}
+
+TEST_F(RecallsTest, ThoseWhoWaitForOneLayoutGoOnSomeATurn) {
+  layout().add_hole({0, 4096});
+  size_t told = 0;
+  for (int i = 0; i < 200; ++i) recalls.demand(kAlice, kFile, {0, 4096}, [&] { ++told; });
+  gives_back({0, 4096});
+  EXPECT_EQ(told, 64u);
+  for (int i = 0; i < 3; ++i) loop.run_once(Milliseconds(0));
+  EXPECT_EQ(told, 200u);
+}
+
+// They are told in a later turn, and until then it counts for them.
+TEST_F(RecallsTest, WhatIsGrantedBeforeSomebodyIsToldIsRecalledForHim) {
+  layout().add_hole({0, 4096});
+  size_t told = 0;
+  for (int i = 0; i < 100; ++i) recalls.demand(kAlice, kFile, {0, 4096}, [&] { ++told; });
+  gives_back({0, 4096});
+  EXPECT_EQ(told, 64u);
+  const size_t asked = recaller.recalls.size();
+  layout().advance();
+  granted(9, {0, 4096});
+  loop.run_once(Milliseconds(0));
+  EXPECT_EQ(told, 64u);
+  EXPECT_EQ(recaller.recalls.size(), asked + 1);
+  gives_back({0, 4096});
+  EXPECT_EQ(told, 100u);
 }
 
 TEST_F(RecallsTest, WhatIsOnItsWayBackIsNotAskedForTwice) {
