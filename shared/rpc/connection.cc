@@ -53,6 +53,7 @@ Connection::~Connection() = default;
 void Connection::start_stream() {
   const ConnectionPointer self = shared_from_this();
   if (options_.memory) {
+    stream_->count_in(options_.memory);
     options_.memory->handle({.on_relief =
                                  [weak = weak_from_this()] {
                                    if (const auto live = weak.lock()) live->update_pause();

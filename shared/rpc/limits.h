@@ -28,8 +28,8 @@ inline constexpr size_t kBudgetBytes = size_t{512} << 20;
 // What one connection gets of a turn of the loop before others get theirs: bytes read, messages delivered.
 inline constexpr size_t kReadBytesPerTurn = size_t{128} << 10;
 inline constexpr size_t kMessagesPerTurn = 8;
-// What a connection that ends has not sent is freed in such parts, of all of them one a turn.
-inline constexpr size_t kMessagesFreedPerTurn = 2048;
+// What a connection that ends has not sent is freed in such parts (0.1 ms), which take their turns.
+inline constexpr size_t kMessagesFreedAtOnce = 1024;
 // Of long records, all connections together: new memory costs the loop more time than the bytes (0.1 ms for 128 KiB).
 inline constexpr size_t kLongRecordBytesPerTurn = size_t{32} << 10;
 

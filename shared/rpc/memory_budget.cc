@@ -162,6 +162,18 @@ void MemoryBudget::give_back(size_t bytes) {
   reserved_ -= bytes;
 }
 
+std::function<void(size_t left)> MemoryBudget::outlive(size_t bytes) {
+  held_ += bytes;
+  return lifetime_.guard([this, counted = std::make_shared<size_t>(bytes)](size_t left) {
+    held_ -= *counted - left;
+    *counted = left;
+  });
+}
+
+std::function<void(size_t left)> MemoryAccount::outlive(size_t bytes) {
+  return budget_.outlive(bytes);
+}
+
 bool MemoryBudget::over(const MemoryAccount& account, size_t more) const {
   const size_t own = account.held_ + more;
   if (own <= kAccountFloor) return false;

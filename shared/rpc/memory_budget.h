@@ -57,6 +57,8 @@ class MemoryAccount {
   bool may_read();
   // Whether there is room for `bytes` more: for an answer that can be put off.
   bool has_room(size_t bytes) const;
+  // MemoryBudget::outlive().
+  std::function<void(size_t left)> outlive(size_t bytes);
 
  private:
   friend class MemoryBudget;
@@ -119,6 +121,9 @@ class MemoryBudget {
   void give_back_state(size_t bytes);
   size_t state() const { return state_; }
   size_t state_limit() const;
+
+  // So much of a connection outlives it, because it is freed in parts: told how much is left, until that is nothing.
+  std::function<void(size_t left)> outlive(size_t bytes);
 
   const Clock& clock() const { return clock_; }
   const MemoryLimits& limits() const { return limits_; }

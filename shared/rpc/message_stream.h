@@ -14,6 +14,8 @@
 
 namespace pnfsrdma::rpc {
 
+class MemoryAccount;
+
 // What carries whole RPC messages to a peer and from it: record-marked TCP or Unix (RecordStream), or
 // RPC-over-RDMA (shared/rpc_rdma). A Connection owns one and knows nothing else of the wire. Everything
 // happens in the loop's thread; no handler is called from inside a method of the stream, except of resume().
@@ -41,6 +43,8 @@ class MessageStream {
 
   // Reads at most so much at once, where the stream can tell: for a peer whose next bytes may be too many.
   virtual void limit_reads(size_t /*bytes*/) {}
+  // What outlives close(), because it is freed in parts, counts there. Before start().
+  virtual void count_in(std::shared_ptr<MemoryAccount> /*memory*/) {}
   // Stops delivering messages (back-pressure); the end of the stream is still noticed.
   virtual void pause() = 0;
   // Goes on. Messages that have come already are delivered in the next turn.

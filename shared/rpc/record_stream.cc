@@ -13,6 +13,7 @@
 
 #include "shared/base/check.h"
 #include "shared/rpc/limits.h"
+#include "shared/rpc/memory_budget.h"
 #include "shared/rpc/socket_address.h"
 
 namespace pnfsrdma::rpc {
@@ -235,14 +236,27 @@ void RecordStream::close() {
   if (!handlers_.expired()) loop_.unwatch(socket_.get());
   handlers_.reset();
   socket_.reset();
-  free_in_turns(loop_, std::make_shared<std::deque<Outgoing>>(std::exchange(outgoing_, {})));
+  if (outgoing_.size() <= kMessagesFreedAtOnce) {
+    outgoing_.clear();
+  } else {
+    auto tell = memory_ ? memory_->outlive(outgoing_held_) : nullptr;
+    const auto unsent =
+        std::make_shared<Unsent>(loop_, std::exchange(outgoing_, {}), outgoing_held_, std::move(tell));
+    loop_.at_next_turn([unsent] { free_in_turns(unsent); });
+  }
+  memory_.reset();
   unsent_bytes_ = outgoing_held_ = 0;
 }
 
 // 8 MiB of short replies that nobody has read are 45,000 of them, and 5 ms to free; many such peers go at once.
-void RecordStream::free_in_turns(EventLoop& loop, const std::shared_ptr<std::deque<Outgoing>>& outgoing) {
-  for (size_t count = 0; count < kMessagesFreedPerTurn && !outgoing->empty(); ++count) outgoing->pop_front();
-  if (!outgoing->empty()) loop.at_own_turn([&loop, outgoing] { free_in_turns(loop, outgoing); });
+void RecordStream::free_in_turns(const std::shared_ptr<Unsent>& unsent) {
+  auto& messages = unsent->messages;
+  for (size_t count = 0; count < kMessagesFreedAtOnce && !messages.empty(); ++count) {
+    unsent->held -= std::min(unsent->held, messages.front().held());
+    messages.pop_front();
+  }
+  if (unsent->tell) unsent->tell(messages.empty() ? 0 : unsent->held);
+  if (!messages.empty()) unsent->loop.at_next_turn([unsent] { free_in_turns(unsent); });
 }
 
 void RecordStream::fail_with(Error reason) {

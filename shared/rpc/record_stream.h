@@ -23,6 +23,7 @@ class RecordStream final : public MessageStream, public std::enable_shared_from_
   void start(Handlers handlers) override;
   void send(Bytes head, std::shared_ptr<const Bytes> body) override;
   void limit_reads(size_t bytes) override { read_bytes_max_ = bytes; }
+  void count_in(std::shared_ptr<MemoryAccount> memory) override { memory_ = std::move(memory); }
   void pause() override;
   void resume() override;
   void close() override;
@@ -59,7 +60,14 @@ class RecordStream final : public MessageStream, public std::enable_shared_from_
   void consume(size_t sent);
   void update_interest();
   void fail_with(Error reason);
-  static void free_in_turns(EventLoop& loop, const std::shared_ptr<std::deque<Outgoing>>& outgoing);
+  // Of a stream that is closed.
+  struct Unsent {
+    EventLoop& loop;
+    std::deque<Outgoing> messages;
+    size_t held;
+    std::function<void(size_t left)> tell;  // may be empty
+  };
+  static void free_in_turns(const std::shared_ptr<Unsent>& unsent);
 
   EventLoop& loop_;
   FileDescriptor socket_;
@@ -73,6 +81,7 @@ class RecordStream final : public MessageStream, public std::enable_shared_from_
   size_t unsent_bytes_ = 0;
   size_t outgoing_held_ = 0;
   size_t read_bytes_max_ = SIZE_MAX;
+  std::shared_ptr<MemoryAccount> memory_;  // null: nobody counts
   bool flush_scheduled_ = false;
   bool wants_write_ = false;
   bool delivering_ = false;

@@ -438,26 +438,25 @@ TEST_F(ConnectionTest, SmallAnswersThatNobodyReadsCountWithWhatHoldingThemCosts)
 
 // Freed in one turn, what sixteen peers had not read took 120 ms.
 TEST_F(ConnectionTest, WhatAPeerHasNotReadIsFreedInPartsWhenItGoes) {
+  MemoryBudget budget(loop_.clock(), {.bytes = 64 << 20});
   auto [one, other] = pair();
   const auto stream = std::make_shared<RecordStream>(loop_, std::move(other), kRecordBytesMax);
+  stream->count_in(budget.open("192.0.2.1:1"));
   stream->start(
       {.on_message = [](Bytes) {}, .on_sent = [] {}, .on_part = nullptr, .on_failed = [](Error) {}});
   std::vector<std::weak_ptr<const Bytes>> bodies;
-  for (size_t i = 0; i < 4 * kMessagesFreedPerTurn; ++i) {
+  for (size_t i = 0; i < 4 * kMessagesFreedAtOnce; ++i) {
     auto body = std::make_shared<const Bytes>(28);
     bodies.push_back(body);
     stream->send(Bytes(28), std::move(body));
   }
-  const auto freed = [&] {
-    return std::ranges::count_if(bodies, [](const auto& body) { return body.expired(); });
-  };
+  const size_t held = stream->unsent_bytes();
   stream->close();
-  ptrdiff_t before = freed();
-  EXPECT_EQ(before, kMessagesFreedPerTurn);
-  while (before < std::ssize(bodies)) {
-    loop_.run_once(Milliseconds(1));
-    ASSERT_EQ(freed(), before + static_cast<ptrdiff_t>(kMessagesFreedPerTurn));
-    before = freed();
+  for (size_t parts = 0; parts <= 4; ++parts) {
+    EXPECT_EQ(std::ranges::count_if(bodies, [](const auto& body) { return body.expired(); }),
+              static_cast<ptrdiff_t>(parts * kMessagesFreedAtOnce));
+    EXPECT_EQ(budget.held(), held / 4 * (4 - parts)) << "it counts until it is freed";
+    loop_.run_once(Milliseconds(0));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "shared/base/random.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::rpc {
 namespace {
