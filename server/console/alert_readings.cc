@@ -198,7 +198,7 @@ void AlertReadings::brick_rules(const Brick& brick) {
     if (share < limit_of(nearly)) say(nearly, subject, called, share);
   }
   const AlertRule& loses = rule_called("PnfsrdmaBrickVolatile");
-  if (brick.durability == Durability::kUnknown) say_unknown(loses.name, subject);
+  if (!brick.durability) say_unknown(loses.name, subject);
   if (brick.durability == Durability::kVolatile) say(loses, subject, called, 1);
 }
 

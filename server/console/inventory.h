@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shared/base/clock.h"
+#include "shared/base/durability.h"
 
 // What the console shows of the server, as plain values: openapi.json says what each means to a user. Whoever
 // fills them in knows NFS and bricks; the console does not.
@@ -166,8 +167,6 @@ enum class BrickState : uint8_t {
 };
 // The medium of a brick's pool; kUnknown: the brick was not reached, or is newer and knows another kind.
 enum class PoolKind : uint8_t { kUnknown, kDeviceDax, kFilesystemDax, kFile, kTmpfs };
-// What the brick's data survive.
-enum class Durability : uint8_t { kUnknown, kVolatile, kProcess, kPower };
 // How a client can make its writes durable.
 enum class FlushMethod : uint8_t { kNative, kCommit, kLayoutCommit };
 struct Brick {
@@ -179,7 +178,7 @@ struct Brick {
   std::string detail;  // why it is not ready; empty when it is
   WallTime since;
   PoolKind kind = PoolKind::kUnknown;
-  Durability durability = Durability::kUnknown;
+  std::optional<Durability> durability;  // none: as with kUnknown
   std::vector<FlushMethod> flush_methods;
   std::vector<BrickPath> paths;
   uint64_t block_bytes = 0;

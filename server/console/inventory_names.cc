@@ -91,18 +91,8 @@ const char* to_string(PoolKind value) {
   return "";
 }
 
-const char* to_string(Durability value) {
-  switch (value) {
-    case Durability::kUnknown:
-      return "unknown";
-    case Durability::kVolatile:
-      return "volatile";
-    case Durability::kProcess:
-      return "process";
-    case Durability::kPower:
-      return "power";
-  }
-  return "";
+const char* to_string(std::optional<Durability> value) {
+  return value ? pnfsrdma::to_string(*value) : "unknown";
 }
 
 const char* to_string(FlushMethod value) {

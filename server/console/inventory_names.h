@@ -16,7 +16,7 @@ const char* to_string(DataTransport value);
 const char* to_string(LayoutState value);
 const char* to_string(BrickState value);
 const char* to_string(PoolKind value);
-const char* to_string(Durability value);
+const char* to_string(std::optional<Durability> value);
 const char* to_string(FlushMethod value);
 const char* to_string(BlockState value);
 const char* to_string(FileType value);

@@ -40,12 +40,6 @@ console::BrickState state_of(const BrickDevice& brick) {
   return console::BrickState::kAway;
 }
 
-console::Durability durability_of(uint32_t told) {
-  using enum console::Durability;
-  constexpr console::Durability kClasses[] = {kVolatile, kProcess, kPower};
-  return told < std::size(kClasses) ? kClasses[told] : kUnknown;
-}
-
 std::vector<console::FlushMethod> flush_methods_of(uint32_t methods) {
   std::vector<console::FlushMethod> shown;
   if (methods & nfs4::kFlushNative) shown.push_back(console::FlushMethod::kNative);
@@ -148,7 +142,9 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
   shown.since.seconds -=
       std::chrono::duration_cast<std::chrono::seconds>(parts_.loop.now() - brick.since()).count();
   shown.kind = console::pool_kind_of(identity.kind);
-  if (record.claimed_before()) shown.durability = durability_of(record.durability);
+  if (const auto told = static_cast<Durability>(record.durability);
+      record.claimed_before() && xdr_known(told))
+    shown.durability = told;
   if (brick.identified()) shown.flush_methods = flush_methods_of(identity.flush_methods);
   for (const brick::Path& path : identity.paths) shown.paths.push_back({path.netid, path.address});
   shown.block_bytes = brick::kBlockSize;

@@ -32,7 +32,9 @@ TEST(InventoryNames, AreThoseOfTheDocument) {
   EXPECT_EQ(words_up_to(CallbackState::kUp), documented("ClientSession", "callbacks"));
   EXPECT_EQ(words_up_to(LayoutState::kRevoking), documented("Layout", "state"));
   EXPECT_EQ(words_up_to(BrickState::kForeign), documented("Brick", "state"));
-  EXPECT_EQ(words_up_to(Durability::kPower), documented("Brick", "durability"));
+  Words durabilities = words_up_to(Durability::kPower);
+  durabilities.insert(to_string(std::optional<Durability>()));
+  EXPECT_EQ(durabilities, documented("Brick", "durability"));
   EXPECT_EQ(words_up_to(FlushMethod::kLayoutCommit), documented("Brick", "flush_methods"));
   EXPECT_EQ(words_up_to(BlockState::kGrantedWrite), documented("BlockRun", "state"));
   EXPECT_EQ(words_up_to(FileType::kFifo), documented("File", "type"));
