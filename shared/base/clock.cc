@@ -31,9 +31,4 @@ std::chrono::nanoseconds slept_so_far() {
 }
 #endif
 
-WallTime ManualClock::wall_now() const {
-  const auto nanoseconds = offset_.count();
-  return {nanoseconds / 1'000'000'000, static_cast<uint32_t>(nanoseconds % 1'000'000'000)};
-}
-
 }  // namespace pnfsrdma

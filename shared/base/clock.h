@@ -30,15 +30,4 @@ class SystemClock final : public Clock {
   WallTime wall_now() const override;
 };
 
-// Stands still until told to move. Not thread-safe.
-class ManualClock final : public Clock {
- public:
-  SteadyTime now() const override { return SteadyTime(offset_); }
-  WallTime wall_now() const override;
-  void advance(Milliseconds by) { offset_ += by; }
-
- private:
-  std::chrono::nanoseconds offset_ = std::chrono::hours(1);
-};
-
 }  // namespace pnfsrdma

@@ -28,17 +28,4 @@ void SystemRandom::fill(std::span<std::byte> bytes) {
   }
 }
 
-void SeededRandom::fill(std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    // SplitMix64
-    uint64_t mixed = (state_ += 0x9E3779B97F4A7C15u);
-    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
-    mixed ^= mixed >> 31;
-    const size_t count = bytes.size() < sizeof mixed ? bytes.size() : sizeof mixed;
-    std::memcpy(bytes.data(), &mixed, count);
-    bytes = bytes.subspan(count);
-  }
-}
-
 }  // namespace pnfsrdma

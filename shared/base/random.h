@@ -23,14 +23,4 @@ class SystemRandom final : public Random {
   void fill(std::span<std::byte> bytes) override;
 };
 
-// The same bytes for the same seed. Tests only: predictable. Not thread-safe.
-class SeededRandom final : public Random {
- public:
-  explicit SeededRandom(uint64_t seed) : state_(seed) {}
-  void fill(std::span<std::byte> bytes) override;
-
- private:
-  uint64_t state_;
-};
-
 }  // namespace pnfsrdma

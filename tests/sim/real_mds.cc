@@ -30,6 +30,7 @@
 #include "shared/nfs4/compound.h"
 #include "shared/rpc/message.h"
 #include "tests/doubles/metadata/memory_store.h"
+#include "tests/doubles/seeded_random.h"
 #include "tests/sim/brick_control.h"
 #include "tests/sim/wire_stream.h"
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "shared/base/random.h"
+#include "tests/doubles/seeded_random.h"
 #include "tests/sim/model_client.h"
 #include "tests/sim/model_server.h"
 #include "tests/sim/real_mds.h"

@@ -12,6 +12,7 @@
 #include "tests/crash/images/faults.h"
 #include "tests/crash/images/power.h"
 #include "tests/doubles/metadata/crash_file_system.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::crash {
 

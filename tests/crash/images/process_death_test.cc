@@ -6,6 +6,7 @@
 #include "tests/crash/images/checker.h"
 #include "tests/crash/images/scenario.h"
 #include "tests/crash/images/workload.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::crash {
 namespace {

@@ -6,6 +6,7 @@
 #include "server/brickd/pool.h"
 #include "shared/base/check.h"
 #include "shared/pmem/mapping.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::crash {
 namespace {

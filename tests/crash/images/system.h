@@ -21,6 +21,7 @@
 #include "tests/crash/images/remains.h"
 #include "tests/doubles/pmem/shadow_persistence.h"
 #include "tests/doubles/rdma_memory/transport.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::crash {
 

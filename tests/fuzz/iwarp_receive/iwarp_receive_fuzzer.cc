@@ -12,6 +12,7 @@
 #include "shared/base/log.h"
 #include "shared/base/random.h"
 #include "shared/rdma/iwarp/queue_pair.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::rdma::iwarp {
 namespace {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "shared/base/check.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::sim {
 namespace {

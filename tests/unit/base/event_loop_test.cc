@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/doubles/manual_clock.h"
+
 namespace pnfsrdma {
 namespace {
 

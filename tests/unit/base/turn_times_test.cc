@@ -8,6 +8,7 @@
 
 #include "shared/base/event_loop.h"
 #include "shared/base/log_observer.h"
+#include "tests/doubles/manual_clock.h"
 
 namespace pnfsrdma {
 namespace {

@@ -10,6 +10,8 @@
 #include "shared/base/owned.h"
 #include "shared/base/random.h"
 #include "shared/base/result.h"
+#include "tests/doubles/manual_clock.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "shared/base/random.h"
 #include "shared/rdma/transport.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::brick {
 namespace {

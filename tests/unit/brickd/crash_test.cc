@@ -14,7 +14,9 @@
 #include "shared/base/check.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/log.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/pmem/shadow_persistence.h"
+#include "tests/doubles/seeded_random.h"
 
 // A brick does a sequence of everything it does to its medium. At each store, flush and fence the power is
 // cut, the image that is left is opened, and a checker outside the brick says whether anything acknowledged

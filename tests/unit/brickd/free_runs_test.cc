@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "shared/base/random.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::brick {
 namespace {

@@ -8,6 +8,7 @@
 #include "server/brickd/check_command.h"
 #include "server/brickd/pool.h"
 #include "shared/pmem/page_persistence.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::brick {
 namespace {

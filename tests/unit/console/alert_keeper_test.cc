@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/console/api_world.h"
 
 namespace pnfsrdma::console::testing {

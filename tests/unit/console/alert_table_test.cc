@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <random>
 
+#include "tests/doubles/manual_clock.h"
+
 namespace pnfsrdma::console {
 namespace {
 

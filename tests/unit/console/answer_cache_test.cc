@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/console/api_world.h"
 
 namespace pnfsrdma::console::testing {

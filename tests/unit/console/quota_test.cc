@@ -3,6 +3,7 @@
 
 #include "server/console/page.h"
 #include "server/console/unix_names.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/console/api_world.h"
 
 namespace pnfsrdma::console::testing {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "server/console/page.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/console/api_world.h"
 
 namespace pnfsrdma::console::testing {

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "fuse-client/inode.h"
+#include "tests/doubles/manual_clock.h"
 
 namespace pnfsrdma::fuse_client {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/doubles/seeded_random.h"
 #include "tests/values/equal.h"
 #include "tests/values/random_operation.h"
 

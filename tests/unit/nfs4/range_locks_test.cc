@@ -7,6 +7,7 @@
 #include <array>
 
 #include "shared/base/random.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::nfs4 {
 

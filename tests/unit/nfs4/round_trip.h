@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "tests/doubles/seeded_random.h"
 #include "tests/values/equal.h"
 #include "tests/values/random_operation.h"
 

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstring>
 
+#include "tests/doubles/seeded_random.h"
+
 namespace pnfsrdma::pmem {
 namespace {
 

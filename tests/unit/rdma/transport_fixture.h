@@ -17,6 +17,7 @@
 #include "shared/rdma/iwarp/transport.h"
 #include "shared/rdma/verbs/transport.h"
 #include "tests/doubles/rdma_memory/transport.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::rdma::testing {
 

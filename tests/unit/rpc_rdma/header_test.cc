@@ -6,6 +6,7 @@
 #include "shared/base/random.h"
 #include "shared/rpc_rdma/limits.h"
 #include "shared/rpc_rdma/private_data.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::rpc_rdma {
 namespace {

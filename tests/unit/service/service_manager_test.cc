@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/doubles/manual_clock.h"
+
 namespace pnfsrdma {
 namespace {
 

@@ -8,6 +8,7 @@
 #include "shared/brick/protocol.h"
 #include "shared/brick/session_messages.h"
 #include "shared/nfs4/pmem_layout.h"
+#include "tests/doubles/seeded_random.h"
 #include "tests/values/equal.h"
 #include "tests/values/print.h"
 #include "tests/values/random_value.h"

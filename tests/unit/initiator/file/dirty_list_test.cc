@@ -6,6 +6,7 @@
 #include <array>
 
 #include "shared/base/random.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::initiator {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "shared/base/random.h"
 #include "shared/initiator/data_path_options.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::initiator {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <thread>
 
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/initiator/file/data_path_fixture.h"
 
 // What was grown and not committed when a server was restarted is written again.

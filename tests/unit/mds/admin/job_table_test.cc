@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/doubles/manual_clock.h"
+
 namespace pnfsrdma::mds {
 namespace {
 

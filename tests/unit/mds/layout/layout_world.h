@@ -26,7 +26,9 @@
 #include "server/mds/meta/namespace_check.h"
 #include "shared/nfs4/pmem_layout.h"
 #include "shared/xdr/codec.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/metadata/memory_store.h"
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/mds/layout/brick_plug.h"
 #include "tests/unit/mds/layout/fake_brick.h"
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "shared/base/random.h"
+#include "tests/doubles/manual_clock.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::mds {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/metadata/memory_key_server.h"
 
 namespace pnfsrdma::mds {

@@ -7,6 +7,7 @@
 #include "server/mds/meta/request_reads.h"
 #include "shared/base/random.h"
 #include "tests/doubles/metadata/memory_store.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::mds {
 namespace {

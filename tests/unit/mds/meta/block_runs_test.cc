@@ -6,6 +6,7 @@
 #include <set>
 
 #include "shared/base/random.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::mds {
 namespace {

@@ -10,6 +10,7 @@
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/namespace_check.h"
 #include "shared/base/sync.h"
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

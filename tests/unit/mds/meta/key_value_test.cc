@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "server/mds/meta/boot_record.h"
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

@@ -8,6 +8,8 @@
 
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/namespace_check.h"
+#include "tests/doubles/manual_clock.h"
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

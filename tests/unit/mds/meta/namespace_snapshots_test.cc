@@ -11,6 +11,7 @@
 #include "server/mds/meta/values.h"
 #include "server/mds/meta/xattrs.h"
 #include "shared/base/lifetime.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

@@ -10,6 +10,8 @@
 
 #include "server/mds/meta/extents.h"
 #include "server/mds/meta/namespace_check.h"
+#include "tests/doubles/manual_clock.h"
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

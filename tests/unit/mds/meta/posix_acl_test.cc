@@ -10,6 +10,7 @@
 
 #include "server/mds/meta/permissions.h"
 #include "shared/base/random.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::mds {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "shared/base/random.h"
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/mds/meta/quota_world.h"
 
 namespace pnfsrdma::mds {

@@ -13,6 +13,7 @@
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/namespace_check.h"
 #include "server/mds/meta/values.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "server/mds/meta/boot_record.h"
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

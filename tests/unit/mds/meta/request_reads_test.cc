@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

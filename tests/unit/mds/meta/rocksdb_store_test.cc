@@ -17,6 +17,7 @@
 #include "server/mds/meta/snapshot_keys.h"
 #include "server/mds/meta/values.h"
 #include "shared/base/sync.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

@@ -6,6 +6,7 @@
 #include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/values.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

@@ -5,6 +5,7 @@
 
 #include "server/mds/meta/keys.h"
 #include "server/mds/meta/namespace_check.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/mds/meta/store_under_test.h"
 
 namespace pnfsrdma::mds {

@@ -3,6 +3,7 @@
 
 #include "server/mds/meta/records.h"
 #include "server/mds/ops/handle_keys.h"
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/mds/ops/test_server.h"
 
 // Filehandles: who can make one, and what hosts see of exports that are not theirs.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/mds/ops/test_server.h"
 
 namespace pnfsrdma::mds {

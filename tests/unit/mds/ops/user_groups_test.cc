@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "tests/doubles/manual_clock.h"
 #include "tests/unit/mds/ops/fake_name_service.h"
 
 namespace pnfsrdma::mds::user_groups_test {

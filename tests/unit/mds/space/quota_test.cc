@@ -5,6 +5,7 @@
 #include <set>
 
 #include "server/mds/space/file_space.h"
+#include "tests/doubles/manual_clock.h"
 #include "tests/doubles/metadata/memory_store.h"
 #include "tests/unit/mds/layout/layout_world.h"
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/doubles/seeded_random.h"
+
 namespace pnfsrdma::mds {
 namespace {
 

@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "tests/doubles/seeded_random.h"
+
 namespace pnfsrdma::mds {
 namespace {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "shared/base/random.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::mds {
 namespace {

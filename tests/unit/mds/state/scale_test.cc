@@ -12,6 +12,7 @@
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 #include "shared/base/random.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::mds {
 namespace {

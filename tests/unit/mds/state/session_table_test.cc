@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/doubles/manual_clock.h"
+#include "tests/doubles/seeded_random.h"
+
 namespace pnfsrdma::mds {
 namespace {
 

@@ -12,6 +12,7 @@
 #include "server/mds/state/lock_table.h"
 #include "server/mds/state/open_state.h"
 #include "shared/base/random.h"
+#include "tests/doubles/seeded_random.h"
 #ifdef __SANITIZE_ADDRESS__
 extern "C" size_t __sanitizer_get_current_allocated_bytes();  // of libasan
 #endif

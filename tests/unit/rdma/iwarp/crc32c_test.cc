@@ -5,6 +5,7 @@
 
 #include "shared/base/random.h"
 #include "shared/rdma/iwarp/wire_format.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::rdma::iwarp {
 namespace {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "tests/doubles/seeded_random.h"
 #include "tests/unit/rdma/iwarp/raw_peer.h"
 
 namespace pnfsrdma::rdma::iwarp::testing {

@@ -14,6 +14,7 @@
 #include "shared/base/crc32c.h"
 #include "shared/base/random.h"
 #include "shared/rdma/iwarp/wire_format.h"
+#include "tests/doubles/seeded_random.h"
 
 namespace pnfsrdma::rdma::iwarp {
 namespace {
