@@ -96,22 +96,27 @@ def wait_for_bricks(ours, ready_before):
         time.sleep(0.02)
 
 
-def generate(arguments, ours, files):
+def generate(arguments, ours, files, folders):
     with tempfile.NamedTemporaryFile(suffix=".json") as figures:
         subprocess.run([f"{arguments.bin}/bench-server", f"ours=127.0.0.1:{ours.nfs_port}", "--fill", str(files), "--folders",
-                        str(arguments.folders), "--clients", str(arguments.clients), "--slots", str(arguments.slots), "--hold",
+                        str(folders), "--clients", str(arguments.clients), "--slots", str(arguments.slots), "--hold",
                         arguments.hold, "--bytes", str(arguments.bytes), "--json-file", figures.name], check=True, stdin=subprocess.DEVNULL)
         return json.loads(pathlib.Path(figures.name).read_text())["filled"]["ours"]["rates"]
 
 
-def restart_seconds(ours, kill):
-    """Until the first answer, and until the bricks are ready."""
-    ready_before = ours.log("mds").count(" brick-ready ")
-    (ours.kill if kill else ours.stop)("mds")
+def start_again(ours, name, kill):
+    (ours.kill if kill else ours.stop)(name)
+    log = open(ours.home / f"{name}.log", "a")
     begun = time.monotonic()
-    log = open(ours.home / "mds.log", "a")
-    ours.processes["mds"] = subprocess.Popen([ours.program("mdsd"), "--config", str(ours.home / "mds.json")], stdout=log,
-                                             stderr=log, stdin=subprocess.DEVNULL)
+    ours.processes[name] = subprocess.Popen([ours.program(f"{name}d"), "--config", str(ours.home / f"{name}.json")], stdout=log,
+                                            stderr=log, stdin=subprocess.DEVNULL)
+    return begun
+
+
+def restart_seconds(ours, kill):
+    """Of the MDS: until the first answer, and until the bricks are ready."""
+    ready_before = ours.log("mds").count(" brick-ready ")
+    begun = start_again(ours, "mds", kill)
     while not answers_null(ours.nfs_port):
         if ours.processes["mds"].poll() is not None:
             raise RuntimeError(f"the MDS ended:\n{ours.log('mds')[-3000:]}")
@@ -119,6 +124,14 @@ def restart_seconds(ours, kill):
     answered = time.monotonic() - begun
     wait_for_bricks(ours, ready_before)
     return answered, time.monotonic() - begun
+
+
+def brick_restart_seconds(ours, kill):
+    """Until the MDS has it ready again: the brick has read its table, and both agree on what is in use."""
+    ready_before = ours.log("mds").count(" brick-ready ")
+    begun = start_again(ours, "brick", kill)
+    wait_for_bricks(ours, ready_before)
+    return time.monotonic() - begun
 
 
 def walk(ours, files):
@@ -154,6 +167,7 @@ def main():
     parser.add_argument("--bin", required=True, help="the folder with our programs and the generator")
     parser.add_argument("--files", type=int, default=200_000)
     parser.add_argument("--folders", type=int, default=100)
+    parser.add_argument("--in-one", type=int, default=0, help="so many more in one folder")
     parser.add_argument("--bytes", type=int, default=0, help="written to each file, of which --pool-size must have 4 KiB at least")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--slots", type=int, default=1, help="calls that a client has under way")
@@ -175,24 +189,31 @@ def main():
         try:
             ours.start_all()
             before, memory_before = bytes_below(ours.home / "mds"), ours.resident_mib()
-            rates = generate(arguments, ours, arguments.files)
+            rates = generate(arguments, ours, arguments.files, arguments.folders)
+            rates_in_one = generate(arguments, ours, arguments.in_one, 1) if arguments.in_one else None
             memory = ours.resident_mib()
             if arguments.hold != "nothing":
                 teardown(ours)
             restarts = {"stopped": restart_seconds(ours, False), "killed": restart_seconds(ours, True)}
-            bytes_a_file = (bytes_below(ours.home / "mds") - before) / arguments.files
-            walked = walk(ours, arguments.files) if arguments.walk else None
+            brick_restarts = {"stopped": brick_restart_seconds(ours, False), "killed": brick_restart_seconds(ours, True)}
+            all_files = arguments.files + arguments.in_one
+            bytes_a_file = (bytes_below(ours.home / "mds") - before) / all_files
+            walked = walk(ours, all_files) if arguments.walk else None
         finally:
             ours.close()
     print(f"the last tenth : the first {rates[-1] / rates[0]:.2f}")
+    if rates_in_one:
+        print(f"{arguments.in_one} more in one folder: the last tenth : the first {rates_in_one[-1] / rates_in_one[0]:.2f}")
     print(f"metadata on disk {bytes_a_file:.0f} bytes a file, logs that wait to be compacted included")
     print("resident, MiB: " + ", ".join(f"{name} {memory_before[name]:.0f} -> {memory[name]:.0f}" for name in memory))
     for how, (answered, ready) in restarts.items():
         print(f"from the start of the MDS, {how} before, to its first answer {answered:.2f} s, until its bricks are ready {ready:.2f} s")
+    for how, ready in brick_restarts.items():
+        print(f"from the start of the brick, {how} before, until the MDS has it ready {ready:.2f} s")
     if arguments.json_file:
         pathlib.Path(arguments.json_file).write_text(json.dumps(
             {"files": arguments.files, "folders": arguments.folders, "rates": rates, "bytes_a_file": bytes_a_file,
-             "resident_mib": {"before": memory_before, "after": memory}, "restart_seconds": restarts, "walk": walked},
+             "resident_mib": {"before": memory_before, "after": memory}, "restart_seconds": restarts, "brick_restart_seconds": brick_restarts, "rates_in_one": rates_in_one, "walk": walked},
             indent=1) + "\n")
     return 0
 
