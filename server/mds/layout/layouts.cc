@@ -338,6 +338,12 @@ bool Layouts::may_be_written_by_others(uint64_t inode, uint64_t client) const {
   return std::ranges::any_of(writers_past(inode, 0), [client](uint64_t writer) { return writer != client; });
 }
 
+bool Layouts::may_be_used_by_others(uint64_t inode, uint64_t client) const {
+  if (!touched_interrupted_) return true;
+  return std::ranges::any_of(table_.clients_of_file(inode),
+                             [client](uint64_t holder) { return holder != client; });
+}
+
 bool Layouts::drop_end(uint64_t inode, uint64_t except) {
   for (HeldLayout* const layout : table_.of_file(inode)) {
     if (layout->client() == except || layout->end_token() == 0) continue;

@@ -66,6 +66,7 @@ class Layouts final : public LayoutConflicts {
     return table_.end_holder(inode, requester) != 0;
   }
   bool may_be_written_by_others(uint64_t inode, uint64_t client) const override;
+  bool may_be_used_by_others(uint64_t inode, uint64_t client) const override;
   void on_orphaned(uint64_t inode) override;
   void on_last_close(std::vector<uint64_t> files, std::function<void()> done) override;
   void on_client_gone(uint64_t client, std::function<void()> done) override;

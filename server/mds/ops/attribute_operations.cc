@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/ops/attribute_values.h"
 #include "server/mds/ops/handlers.h"
+#include "server/mds/ops/held_attributes.h"
 #include "server/mds/ops/settable_attributes.h"
 #include "server/mds/ops/size_change.h"
 #include "server/mds/state/conflicts.h"
@@ -26,7 +27,8 @@ Outcome<bool> has_values(CompoundContext& context, const nfs4::Attributes& wante
   if (!(asked & incomparable).none()) return std::unexpected(Status::kInval);
   const WantedAttributes compared(context.services, asked);
   if (compared.quotas_wanted()) TRY(context.find_groups());
-  return compared.of(context, *context.current.handle, *inode) == wanted;
+  TRY_ASSIGN(const InodePointer shown, as_its_holder_knows(context, inode, asked));
+  return compared.of(context, *context.current.handle, *shown) == wanted;
 }
 
 // The stateid and the mode it must be open with (RFC 8881, 18.30.3): only a change of size needs either.
@@ -69,7 +71,8 @@ nfs4::GetAttributesResponse handle(CompoundContext& context, const nfs4::GetAttr
   if (!(arguments.requested & write_only_attributes()).none()) return Status::kInval;
   const WantedAttributes wanted(context.services, arguments.requested);
   if (wanted.quotas_wanted()) TRY(context.find_groups());
-  return nfs4::GetAttributesResult{wanted.of(context, *context.current.handle, *inode)};
+  TRY_ASSIGN(const InodePointer shown, as_its_holder_knows(context, inode, arguments.requested));
+  return nfs4::GetAttributesResult{wanted.of(context, *context.current.handle, *shown)};
 }
 
 // RFC 8881, 18.30

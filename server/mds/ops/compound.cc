@@ -10,6 +10,7 @@
 #include "server/mds/ops/handlers.h"
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/counters.h"
+#include "server/mds/state/delegations.h"
 #include "shared/base/check.h"
 #include "shared/base/turn_times.h"
 
@@ -155,6 +156,21 @@ bool may_miss(Operation operation) {
   }
 }
 
+// What the holder of a write delegation does with the file before he returns it (RFC 8881, 10.4.4).
+bool comes_before_a_return(Operation operation) {
+  switch (operation) {
+    case Operation::kOpen:
+    case Operation::kLock:
+    case Operation::kWrite:
+    case Operation::kCommit:
+    case Operation::kSetAttributes:
+    case Operation::kLayoutCommit:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // What an answer may become, or take to make, that the client can be asked to fetch later (DELAY); 0: of all others,
 // which are small or must not wait.
 size_t large_answer(const nfs4::ArgumentOperation& arguments) {
@@ -275,6 +291,8 @@ Compound::Step Compound::run_operation() {
   context_.count({.operations = 1});
   context_.services.counters.latency[static_cast<size_t>(item_->operation)].add(now - operation_begun_);
   if (context_.replay && context_.kept_reply) return Step::kEnd;
+  if (comes_before_a_return(item_->operation) && nfs4::status_of(result) == Status::kOk)
+    context_.services.delegations.at_work(context_.client_id(), context_.current.handle->inode);
   return add_result(item_->operation, result);
 }
 

@@ -260,8 +260,8 @@ Outcome<OpenAccess> CompoundContext::io_access(const nfs4::Stateid& asked, const
   if (write) TRY(check_writable());
   TRY_ASSIGN(const nfs4::Stateid stateid, resolve(asked));
   if (kind_of(stateid.other) == StateKind::kDelegation) {
-    TRY(find_delegation(stateid, inode.id));
-    return OpenAccess{.client = client_id(), .read = true};
+    TRY_ASSIGN(const DelegationState* held, find_delegation(stateid, inode.id));
+    return OpenAccess{.client = client_id(), .read = true, .write = held->kind == DelegationKind::kWrite};
   }
   if (special_stateid(stateid) == SpecialStateid::kNone) {
     const OpenState* open = nullptr;
@@ -291,6 +291,8 @@ Outcome<OpenAccess> CompoundContext::io_access(const nfs4::Stateid& asked, const
 Outcome<> CompoundContext::check_modification(const Inode& inode) const {
   TRY(check_writable());
   if ((services.opens.access_of_client(inode.id, client_id()) & kShareWrite) != 0) return {};
+  const DelegationState* held = services.delegations.table().find(inode.id, client_id());
+  if (held != nullptr && held->kind == DelegationKind::kWrite) return {};
   if (credentials().uid == inode.uid) return {};
   return check_access(inode, kMayWrite);
 }
@@ -308,7 +310,7 @@ Batch CompoundContext::done_record(const StateidOther& open) const {
   return batch;
 }
 
-Outcome<> CompoundContext::recall_delegations(const Inode& inode) {
+Outcome<> CompoundContext::recall_delegations(const Inode& inode, FileAct act) {
   if (!inode.is_regular()) return {};
   struct Begun {
     InodeId inode = kNoInode;
@@ -317,8 +319,8 @@ Outcome<> CompoundContext::recall_delegations(const Inode& inode) {
   };
   Delegations& delegations = services.delegations;
   TRY_ASSIGN(const Begun begun, suspension.once<Begun>([&] {
-    return Begun{inode.id, delegations.hold(inode.id),
-                 delegations.table().is_held_by_others(inode.id, client_id())};
+    return Begun{inode.id, delegations.hold(inode.id, client_id(), act),
+                 delegations.table().conflicts(inode.id, client_id(), act)};
   }));
   // While the operation waited, another file has got the name.
   if (begun.inode != inode.id) return std::unexpected(Status::kDelay);

@@ -191,10 +191,10 @@ class CompoundContext {
   // users asks, a descriptor may be passed on), or the caller owns it or may write it. ROFS, ACCESS.
   Outcome<> check_modification(const Inode& inode) const;
 
-  // Before a change of a file (RFC 8881, 10.4.4): recalls what others hold of it by delegations, and keeps them
+  // Before an act on a file (RFC 8881, 10.4): recalls the delegations of others that it conflicts with, and keeps them
   // from getting one until the operation ends. The client's own conflicts with nothing it does: it knows what it
   // changes (Linux's server has it so, too). kSuspended, DELAY.
-  Outcome<> recall_delegations(const Inode& inode);
+  Outcome<> recall_delegations(const Inode& inode, FileAct act = FileAct::kChange);
 
   bool in_grace() const;
   // For an operation that makes or reclaims state (RFC 8881, 8.4.2.1 and 18.51.3): reclaims in grace,

@@ -47,6 +47,7 @@ nfs4::ReadResponse DataService::read(CompoundContext& context, const nfs4::ReadA
   TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
   TRY_ASSIGN(const OpenAccess access, context.io_access(arguments.stateid, *inode, false));
   if (!access.read) return Status::kOpenMode;
+  if (access.special) TRY(context.recall_delegations(*inode, FileAct::kUse));
   const uint32_t room = context.reply_room > kReadResultBytes ? context.reply_room - kReadResultBytes : 0;
   // A shorter answer than asked for is the server's right.
   const uint32_t count = std::min({arguments.count, context.services.limits.io_bytes_max, room});
@@ -66,6 +67,7 @@ nfs4::ReadPlusResponse DataService::read_plus(CompoundContext& context,
   TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
   TRY_ASSIGN(const OpenAccess access, context.io_access(arguments.stateid, *inode, false));
   if (!access.read) return Status::kOpenMode;
+  if (access.special) TRY(context.recall_delegations(*inode, FileAct::kUse));
   const uint32_t reply_room = context.reply_room - std::min(context.reply_room, kReadPlusResultBytes);
   const uint32_t bytes_max = context.services.limits.io_bytes_max;
   const uint32_t room = std::min(bytes_max + FileIo::kPieceBytes, reply_room);
@@ -92,7 +94,7 @@ nfs4::WriteResponse DataService::write(CompoundContext& context, const nfs4::Wri
   TRY_ASSIGN(const OpenAccess access, context.io_access(arguments.stateid, *inode, true));
   if (!access.write) return Status::kOpenMode;
   if (arguments.offset > nfs4::kLengthToEnd - arguments.data.size()) return Status::kInval;
-  // An open for writing has recalled them, and keeps others from getting one.
+  // An open has recalled them, and keeps others from getting one that it conflicts with.
   if (access.special) TRY(context.recall_delegations(*inode));
   using Answer = std::expected<nfs4::WriteResult, Status>;
   TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
@@ -105,7 +107,8 @@ nfs4::WriteResponse DataService::write(CompoundContext& context, const nfs4::Wri
     write.data = std::make_shared<const Bytes>(data.begin(), data.begin() + static_cast<ptrdiff_t>(count));
     write.stable = arguments.stable;
     write.clear_setid = !context.credentials().is_root();
-    io_.write(std::move(write), holding(context.services.delegations.hold(inode->id), std::move(done)));
+    auto hold = context.services.delegations.hold(inode->id, context.client_id());
+    io_.write(std::move(write), holding(std::move(hold), std::move(done)));
   }));
   TRY(answer);
   context.services.counters.bytes_written += answer->count;
@@ -153,7 +156,7 @@ Status DataService::change_range(CompoundContext& context, const nfs4::Stateid& 
     if (length == 0 || offset > nfs4::kLengthToEnd - length) return std::unexpected(Status::kInval);
     if (access.special) TRY(context.recall_delegations(*inode));
     TRY_ASSIGN(const Status answer, context.suspension.ask<Status>([&](auto done) {
-      auto told = holding(context.services.delegations.hold(inode->id), std::move(done));
+      auto told = holding(context.services.delegations.hold(inode->id, context.client_id()), std::move(done));
       const FileRanges::Target target{context.client_id(), inode->id, !context.credentials().is_root()};
       const ByteRange range{offset, offset + length};
       if (change == Change::kAllocate) return ranges_.allocate(target, range, std::move(told));
@@ -195,6 +198,7 @@ Outcome<TwoFiles> two_files(CompoundContext& context, const Arguments& arguments
   TRY_ASSIGN(const OpenAccess from, context.saved_io_access(arguments.source_stateid, *source));
   TRY_ASSIGN(const OpenAccess to, context.io_access(arguments.target_stateid, *target, true));
   if (!from.read || !to.write) return std::unexpected(Status::kOpenMode);
+  if (from.special) TRY(context.recall_delegations(*source, FileAct::kUse));
   if (to.special) TRY(context.recall_delegations(*target));
   return TwoFiles{std::move(source), std::move(target)};
 }
@@ -216,7 +220,8 @@ nfs4::CopyResponse DataService::copy(CompoundContext& context, const nfs4::CopyA
     what.target_offset = arguments.target_offset;
     what.count = range->length();
     what.clear_setid = !context.credentials().is_root();
-    copies_.copy(what, holding(context.services.delegations.hold(target->id), std::move(done)));
+    auto hold = context.services.delegations.hold(target->id, context.client_id());
+    copies_.copy(what, holding(std::move(hold), std::move(done)));
   }));
   TRY(answer);
   context.services.counters.bytes_read += answer->count;
@@ -241,7 +246,8 @@ nfs4::CloneResponse DataService::clone(CompoundContext& context, const nfs4::Clo
                                .target_offset = arguments.target_offset,
                                .count = arguments.count,
                                .clear_setid = !context.credentials().is_root()};
-    clones_.clone(what, holding(context.services.delegations.hold(target->id), std::move(done)));
+    auto hold = context.services.delegations.hold(target->id, context.client_id());
+    clones_.clone(what, holding(std::move(hold), std::move(done)));
   }));
   if (answer != Status::kOk) return answer;
   return nfs4::CloneResult{};
@@ -252,6 +258,7 @@ nfs4::SeekResponse DataService::seek(CompoundContext& context, const nfs4::SeekA
   TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
   TRY_ASSIGN(const OpenAccess access, context.io_access(arguments.stateid, *inode, false));
   if (!access.read) return Status::kOpenMode;
+  if (access.special) TRY(context.recall_delegations(*inode, FileAct::kUse));
   using Answer = std::expected<nfs4::SeekResult, Status>;
   TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
     ranges_.seek(inode->id, arguments.offset, arguments.what, std::move(done));

@@ -15,7 +15,11 @@ using nfs4::WhyNoDelegation;
 
 namespace {
 
-using Granted = std::expected<nfs4::Stateid, WhyNoDelegation>;
+struct Given {
+  DelegationKind kind = DelegationKind::kRead;
+  nfs4::Stateid stateid;
+};
+using Granted = std::expected<Given, WhyNoDelegation>;
 
 bool can_be_called(const Client& client) {
   return std::ranges::any_of(client.sessions,
@@ -28,10 +32,32 @@ bool is_written_by_others(const CompoundContext& context, const Inode& inode) {
          context.services.layouts.may_be_written_by_others(inode.id, context.client_id());
 }
 
+// Nobody else may have the file open, or do anything with it by a layout. (A lock has an open.)
+bool is_used_by_others(const CompoundContext& context, const Inode& inode) {
+  return context.services.opens.is_open_by_others(inode.id, context.client_id()) ||
+         context.services.layouts.may_be_used_by_others(inode.id, context.client_id());
+}
+
+// What there is to get for an open like this.
+std::expected<DelegationKind, WhyNoDelegation> kind_for(uint32_t access, uint32_t want) {
+  const bool wants_to_write =
+      want == nfs4::kShareAccessWantWriteDelegation || want == nfs4::kShareAccessWantAnyDelegation;
+  // Its holder reads and writes by it, whoever of his users asks: he may do both.
+  if (access == kShareBoth && wants_to_write) return DelegationKind::kWrite;
+  if (want == nfs4::kShareAccessWantWriteDelegation) return std::unexpected(WhyNoDelegation::kResource);
+  // Who has just opened it for writing is about to change what he would cache.
+  if ((access & kShareWrite) != 0) return std::unexpected(WhyNoDelegation::kContention);
+  return DelegationKind::kRead;
+}
+
 Delegations::Request request_of(const CompoundContext& context, const Inode& inode,
-                                const ObjectHandle& handle) {
+                                const ObjectHandle& handle, DelegationKind kind) {
+  // This operation may have changed it.
+  const auto now = context.services.names.get(inode.id);
   return {.client = context.client_id(),
           .inode = inode.id,
+          .kind = kind,
+          .change = now ? std::optional((*now)->change) : std::nullopt,
           .handle = context.services.handles.encode(handle),
           .other = make_stateid_other(StateKind::kDelegation, context.services.clock.now(),
                                       context.services.random),
@@ -45,32 +71,47 @@ Granted grant(CompoundContext& context, const Inode& inode, const ObjectHandle& 
   // What is in a snapshot nobody changes; but it goes with that, and nothing is recalled then.
   if (!context.services.limits.delegations || snapshot_of(inode.id) != 0)
     return std::unexpected(WhyNoDelegation::kNotSupportedFileType);
-  if (want == nfs4::kShareAccessWantWriteDelegation)
-    return std::unexpected(WhyNoDelegation::kWriteNotSupportedFileType);
-  // Who has just opened it for writing is about to change what he would cache.
-  if ((access & kShareWrite) != 0) return std::unexpected(WhyNoDelegation::kContention);
+  TRY_ASSIGN(const DelegationKind kind, kind_for(access, want));
   if (context.in_grace() || !can_be_called(*context.client))
     return std::unexpected(WhyNoDelegation::kResource);
-  if (is_written_by_others(context, inode)) return std::unexpected(WhyNoDelegation::kContention);
-  return context.services.delegations.grant(request_of(context, inode, handle));
+  const bool conflicts = kind == DelegationKind::kWrite ? is_used_by_others(context, inode)
+                                                        : is_written_by_others(context, inode);
+  if (conflicts) return std::unexpected(WhyNoDelegation::kContention);
+  TRY_ASSIGN(const nfs4::Stateid stateid,
+             context.services.delegations.grant(request_of(context, inode, handle, kind)));
+  return Given{kind, stateid};
 }
 
 Granted reclaim(CompoundContext& context, const Inode& inode, const ObjectHandle& handle,
                 nfs4::DelegationType type) {
-  const bool held = context.services.grace.may_reclaim_delegation(context.client->owner, inode.id);
-  if (type != nfs4::DelegationType::kRead || !held || !context.services.limits.delegations ||
+  const bool writes = type == nfs4::DelegationType::kWrite;
+  const DelegationKind kind = writes ? DelegationKind::kWrite : DelegationKind::kRead;
+  const bool held = context.services.grace.may_reclaim_delegation(context.client->owner, inode.id, kind);
+  if ((!writes && type != nfs4::DelegationType::kRead) || !held || !context.services.limits.delegations ||
       !can_be_called(*context.client)) {
     return std::unexpected(WhyNoDelegation::kResource);
   }
-  if (context.services.opens.is_written_by_others(inode.id, context.client_id()))
+  const OpenTable& opens = context.services.opens;
+  if (writes ? opens.is_open_by_others(inode.id, context.client_id())
+             : opens.is_written_by_others(inode.id, context.client_id())) {
     return std::unexpected(WhyNoDelegation::kContention);
-  return context.services.delegations.reclaim(request_of(context, inode, handle));
+  }
+  TRY_ASSIGN(const nfs4::Stateid stateid,
+             context.services.delegations.reclaim(request_of(context, inode, handle, kind)));
+  return Given{kind, stateid};
 }
 
-// The entry that says who may open the file without asking names nobody: ACCESS does (RFC 8881, 10.4).
+// The entry that says who may open the file without asking names nobody: ACCESS does (RFC 8881, 10.4). No space is kept
+// for what a holder has not written yet: he writes it before he closes the file, as without a delegation.
 nfs4::Delegation answer(const Granted& granted, uint32_t want) {
-  if (granted)
-    return nfs4::Delegation::make<nfs4::DelegationType::kRead>(nfs4::ReadDelegation{.stateid = *granted});
+  if (granted && granted->kind == DelegationKind::kWrite) {
+    return nfs4::Delegation::make<nfs4::DelegationType::kWrite>(nfs4::WriteDelegation{
+        .stateid = granted->stateid, .space_limit = nfs4::SpaceLimit::make<nfs4::LimitBy::kSize>(0)});
+  }
+  if (granted) {
+    return nfs4::Delegation::make<nfs4::DelegationType::kRead>(
+        nfs4::ReadDelegation{.stateid = granted->stateid});
+  }
   if (want == nfs4::kShareAccessWantNoPreference) return {};
   return nfs4::Delegation::make<nfs4::DelegationType::kNoneExtended>(nfs4::NoDelegation::of(granted.error()));
 }

@@ -6,9 +6,10 @@
 
 namespace pnfsrdma::mds {
 
-// Whether somebody who reads a regular file gets a read delegation of it, or what he is told instead (RFC 8881,
-// 10.4 and 18.16.3). The last thing an operation does: it makes state. `want` is one of kShareAccessWant*;
-// with kShareAccessWantNoPreference there is no reason in the answer.
+// Whether somebody who has opened a regular file gets a delegation of it, or what he is told instead (RFC 8881, 10.4
+// and 18.16.3). One to read for who only reads; one to write for who reads and writes, and asks for it. The last thing
+// an operation does: it makes state. `want` is one of kShareAccessWant*; with kShareAccessWantNoPreference there is no
+// reason in the answer.
 nfs4::Delegation grant_delegation(CompoundContext& context, const Inode& inode, const ObjectHandle& handle,
                                   uint32_t access, uint32_t want);
 

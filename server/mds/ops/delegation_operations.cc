@@ -19,8 +19,8 @@ nfs4::DelegationReturnResponse handle(CompoundContext& context,
   return Status::kOk;
 }
 
-// RFC 8881, 18.49: a read delegation without an OPEN, for those who may read. Nothing is given later: a want
-// that cannot be met at once is forgotten.
+// RFC 8881, 18.49: a read delegation without an OPEN, for those who may read; one to write needs an OPEN. Nothing is
+// given later: a want that cannot be met at once is forgotten.
 nfs4::WantDelegationResponse handle(CompoundContext& context,
                                     const nfs4::WantDelegationArguments& arguments) {
   constexpr uint32_t kSignals =

@@ -81,11 +81,11 @@ void LayoutCallbacks::revoked_layouts_freed(uint64_t id) {
 }
 
 bool LayoutCallbacks::is_open_by(uint64_t inode, uint64_t client) const {
-  return opens_.access_of_client(inode, client) != 0 || delegations_.is_held_by(inode, client);
+  return opens_.access_of_client(inode, client) != 0 || delegations_.find(inode, client) != nullptr;
 }
 
 bool LayoutCallbacks::is_written_by_others(uint64_t inode, uint64_t client) const {
-  return opens_.is_written_by_others(inode, client);
+  return opens_.is_written_by_others(inode, client) || delegations_.may_be_written_by_others(inode, client);
 }
 
 uint32_t LayoutCallbacks::stateid_window(uint64_t id) const {

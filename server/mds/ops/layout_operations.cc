@@ -34,7 +34,10 @@ OpenAccess access_by_opens(CompoundContext& context, const Inode& inode) {
   const uint32_t opened = context.services.opens.access_of_client(inode.id, access.client);
   access.read = (opened & kShareRead) != 0;
   access.write = (opened & kShareWrite) != 0;
-  if (context.services.delegations.table().is_held_by(inode.id, access.client)) access.read = true;
+  if (const auto* held = context.services.delegations.table().find(inode.id, access.client)) {
+    access.read = true;
+    access.write |= held->kind == DelegationKind::kWrite;
+  }
   if (access.write && !access.read) access.read = context.check_access(inode, kMayRead).has_value();
   return access;
 }
@@ -158,8 +161,9 @@ nfs4::LayoutGetResponse DataService::layout_get(CompoundContext& context,
   request.max_bytes = std::min(arguments.max_count, context.reply_room);
   using Answer = LayoutGranter::Answer;
   TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
-    if (!writes) return granter_.grant(request, std::move(done));
-    granter_.grant(request, holding(context.services.delegations.hold(inode->id), std::move(done)));
+    const FileAct act = writes ? FileAct::kChange : FileAct::kUse;
+    auto hold = context.services.delegations.hold(inode->id, request.client, act);
+    granter_.grant(request, holding(std::move(hold), std::move(done)));
   }));
   TRY(answer);
   context.current.stateid = answer->stateid;
@@ -189,7 +193,8 @@ nfs4::LayoutCommitResponse DataService::layout_commit(CompoundContext& context,
   request.clear_setid = !context.credentials().is_root();
   using Answer = LayoutCommitter::Answer;
   TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
-    committer_.commit(request, holding(context.services.delegations.hold(inode->id), std::move(done)));
+    auto hold = context.services.delegations.hold(inode->id, request.client);
+    committer_.commit(request, holding(std::move(hold), std::move(done)));
   }));
   TRY(answer);
   return nfs4::LayoutCommitResult{*answer};

@@ -163,6 +163,8 @@ nfs4::LockTestResponse handle(CompoundContext& context, const nfs4::LockTestArgu
   TRY_ASSIGN(const InodePointer inode, context.current_regular_file());
   TRY_ASSIGN(const nfs4::LockRange range, check_range(arguments.offset, arguments.length, arguments.type));
   TRY(context.check_grace(false));
+  // Locks under a write delegation are its holder's secret. (Who locks has the file open: nobody else holds one.)
+  TRY(context.recall_delegations(*inode, FileAct::kUse));
   const auto conflict =
       context.services.locks.conflict(inode->id, range, context.client_id(), arguments.owner.owner);
   if (conflict) return nfs4::LockTestResponse::failed(denial(*conflict));

@@ -231,14 +231,14 @@ const nfs4::Stateid* delegation_of(const nfs4::OpenClaim& claim) {
   return claim.get_if<ClaimType::kDelegateCurrentFileHandle>();
 }
 
-// RFC 8881, 10.2.1: what a client has opened by its delegation it opens here before it returns that. A read
-// delegation opens for reading.
+// RFC 8881, 10.2.1: what a client has opened by its delegation it opens here before it returns that.
 Outcome<> check_delegation(const CompoundContext& context, const nfs4::OpenClaim& claim, const Inode& inode,
                            uint32_t access) {
   const nfs4::Stateid* stateid = delegation_of(claim);
   if (stateid == nullptr) return {};
-  TRY(context.find_delegation(*stateid, inode.id));
-  if ((access & kShareWrite) != 0) return std::unexpected(Status::kInval);
+  TRY_ASSIGN(const DelegationState* held, context.find_delegation(*stateid, inode.id));
+  if ((access & kShareWrite) != 0 && held->kind == DelegationKind::kRead)
+    return std::unexpected(Status::kInval);
   return {};
 }
 
@@ -322,7 +322,8 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   const uint32_t access = share.access | (target.resize ? kShareWrite : 0);
   const bool writes = (access & kShareWrite) != 0;
   // First: who holds one may keep an open that nobody uses.
-  if (writes || (share.deny & kShareRead) != 0) TRY(context.recall_delegations(*inode));
+  const bool changes = writes || (share.deny & kShareRead) != 0;
+  TRY(context.recall_delegations(*inode, changes ? FileAct::kChange : FileAct::kUse));
   if (!opens.share_allowed(inode->id, access, share.deny, mine)) {
     return claim == ClaimType::kPrevious ? Status::kReclaimConflict : Status::kShareDenied;
   }

@@ -10,8 +10,9 @@ using nfs4::Status;
 
 Outcome<> change_size(CompoundContext& context, const Inode& inode, uint64_t size) {
   TRY_ASSIGN(const Status resized, context.suspension.ask<Status>([&](auto done) {
+    auto hold = context.services.delegations.hold(inode.id, context.client_id());
     context.services.layouts.set_size(inode.id, size, context.client_id(),
-                                      holding(context.services.delegations.hold(inode.id), std::move(done)));
+                                      holding(std::move(hold), std::move(done)));
   }));
   if (resized != Status::kOk) return std::unexpected(resized);
   if (!context.credentials().is_root() && mode_without_setid(inode) != inode.mode) {

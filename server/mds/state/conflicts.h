@@ -51,6 +51,8 @@ class LayoutConflicts {
   // Whether anybody else holds a layout to write the file by, or may do so unknown to us: one of an earlier run
   // of the server, whose bricks have not shut it out yet.
   virtual bool may_be_written_by_others(uint64_t inode, uint64_t client) const = 0;
+  // The same of any layout of the file.
+  virtual bool may_be_used_by_others(uint64_t inode, uint64_t client) const = 0;
 
   // The last link is gone and the orphan record is in the same batch as the removal of the entry; REMOVE and
   // RENAME may be answered right after. Layouts are recalled and the file freed once nobody has it open.

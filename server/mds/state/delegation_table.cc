@@ -22,17 +22,28 @@ const DelegationTable::Set& DelegationTable::of_file(uint64_t inode) const {
   return found == by_file_.end() ? kNoDelegations : found->second;
 }
 
-bool DelegationTable::is_held_by(uint64_t inode, ClientId client) const {
+const DelegationState* DelegationTable::find(uint64_t inode, ClientId client) const {
   const Set& all = of_file(inode);
+  if (all.empty()) return nullptr;
   DelegationState first;  // no stateid is smaller
   first.client = client;
   const auto at = all.lower_bound(&first);
-  return at != all.end() && (*at)->client == client;
+  return at != all.end() && (*at)->client == client ? *at : nullptr;
 }
 
 bool DelegationTable::is_held_by_others(uint64_t inode, ClientId client) const {
   const Set& all = of_file(inode);
   return !all.empty() && ((*all.begin())->client != client || (*all.rbegin())->client != client);
+}
+
+const DelegationState* DelegationTable::write_delegation(uint64_t inode) const {
+  const Set& all = of_file(inode);
+  return !all.empty() && (*all.begin())->kind == DelegationKind::kWrite ? *all.begin() : nullptr;
+}
+
+bool DelegationTable::may_be_written_by_others(uint64_t inode, ClientId client) const {
+  const DelegationState* held = write_delegation(inode);
+  return held != nullptr && held->client != client;
 }
 
 const DelegationTable::Set& DelegationTable::of_client(ClientId client) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -15,14 +16,28 @@ namespace pnfsrdma::mds {
 
 class StateMemory;
 
-// One client's read delegation of one file (RFC 8881, 10.4). Its stateid never gets another version. Owned by
-// the DelegationTable; its address is stable until it is removed.
+// What its holder may do without asking (RFC 8881, 10.4): read the file, for as long as nobody else changes it; or all,
+// for as long as nobody else has to do with it.
+enum class DelegationKind : uint8_t { kRead, kWrite };
+
+// What somebody does with a file.
+enum class FileAct : uint8_t {
+  kUse,     // opens, reads or locks it: conflicts with another's write delegation
+  kChange,  // conflicts with any delegation of another
+};
+
+// One client's delegation of one file. Its stateid never gets another version. Owned by the DelegationTable; its
+// address is stable until it is removed.
 struct DelegationState {
   StateidOther other{};
   ClientId client = 0;
   uint64_t inode = 0;
+  DelegationKind kind = DelegationKind::kRead;
   nfs4::FileHandle handle;  // as the client knows the file: a recall names it so
   bool revoked = false;     // conflicts with nobody any more; there until FREE_STATEID
+  // Of a write delegation: the change attribute that came with it, which its holder tells us as long as he holds no
+  // change that we do not know. None behind a restart.
+  std::optional<uint64_t> change_told;
 
   nfs4::Stateid stateid() const { return {kSeqid, other}; }
   static constexpr uint32_t kSeqid = 1;
@@ -49,8 +64,16 @@ class DelegationTable {
   // In force: revoked ones are not of the file any more.
   const Set& of_file(uint64_t inode) const;
   bool is_delegated(uint64_t inode) const { return by_file_.contains(inode); }
-  bool is_held_by(uint64_t inode, ClientId client) const;
+  const DelegationState* find(uint64_t inode, ClientId client) const;
   bool is_held_by_others(uint64_t inode, ClientId client) const;
+  // The write delegation of the file, beside which it has no other. Null: there is none.
+  const DelegationState* write_delegation(uint64_t inode) const;
+  bool may_be_written_by_others(uint64_t inode, ClientId client) const;
+  // Whether others hold what this act of the client's conflicts with.
+  bool conflicts(uint64_t inode, ClientId client, FileAct act) const {
+    return act == FileAct::kChange ? is_held_by_others(inode, client)
+                                   : may_be_written_by_others(inode, client);
+  }
   // With the revoked ones.
   const Set& of_client(ClientId client) const;
   size_t revoked_of_client(ClientId client) const;

@@ -2,6 +2,7 @@
 #include "server/mds/state/delegations.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "shared/base/log.h"
@@ -51,14 +52,28 @@ Delegations::~Delegations() {
     loop_.cancel(pending.lease_timer);
     loop_.cancel(pending.retry_timer);
   }
+  for (const auto& [other, asking] : asking_) loop_.cancel(asking->timer);
 }
 
-Delegations::Hold Delegations::hold(uint64_t inode) {
-  ++(*holds_)[inode];
-  return {this, [holds = holds_, inode](const void*) {
+Delegations::Hold Delegations::hold(uint64_t inode, ClientId client, FileAct act) {
+  const size_t change = act == FileAct::kChange ? 1 : 0;
+  Holders& of_file = (*holds_)[inode];
+  of_file.changes += change;
+  ++of_file.holds[client];
+  return {this, [holds = holds_, inode, client, change](const void*) {
             const auto held = holds->find(inode);
-            if (--held->second == 0) holds->erase(held);
+            held->second.changes -= change;
+            const auto own = held->second.holds.find(client);
+            if (--own->second == 0) held->second.holds.erase(own);
+            if (held->second.holds.empty()) holds->erase(held);
           }};
+}
+
+bool Delegations::is_held_against(const Request& request) const {
+  const auto held = holds_->find(request.inode);
+  if (held == holds_->end()) return false;
+  if (request.kind == DelegationKind::kRead) return held->second.changes > 0;
+  return held->second.holds.size() > 1 || !held->second.holds.contains(request.client);
 }
 
 void Delegations::recall(uint64_t inode, ClientId except, Done done) {
@@ -96,9 +111,20 @@ void Delegations::demand(const DelegationState& state) {
   const auto [pending, fresh] = pending_.try_emplace(state.other);
   if (!fresh) return;
   ++counters_.delegations_recalled;
+  pending->second.until = loop_.now() + lease_;
+  pending->second.bound = loop_.now() + lease_ * kLeasesToReturn;
   pending->second.lease_timer =
       loop_.after(lease_, lifetime_.guard([this, other = state.other] { expire(other); }));
   send(state.other);
+}
+
+void Delegations::at_work(ClientId client, uint64_t inode) {
+  if (pending_.empty()) return;
+  const DelegationState* held = table_.write_delegation(inode);
+  if (held == nullptr || held->client != client) return;
+  const auto pending = pending_.find(held->other);
+  if (pending == pending_.end()) return;
+  pending->second.until = std::min(loop_.now() + lease_, pending->second.bound);
 }
 
 // RFC 8881, 20.2
@@ -122,9 +148,62 @@ void Delegations::answered(const StateidOther& other, const CallbackChannel::Ans
       }));
 }
 
+void Delegations::ask_holder(uint64_t inode, TakeTold done) {
+  const DelegationState* held = table_.write_delegation(inode);
+  if (held == nullptr) return done(std::nullopt);
+  const auto under_way = asking_.find(held->other);
+  if (under_way == asking_.end()) return ask(*held, {std::move(done)});
+  under_way->second->next.push_back(std::move(done));
+}
+
+// RFC 8881, 20.1
+void Delegations::ask(const DelegationState& state, std::vector<TakeTold> askers) {
+  const auto asking = std::make_shared<Asking>();
+  asking->now = std::move(askers);
+  asking_[state.other] = asking;
+  asking->timer = loop_.after(kDelegationPatience, lifetime_.guard([this, other = state.other, asking] {
+    told(other, asking, std::nullopt);
+  }));
+  nfs4::CallbackGetAttributesArguments arguments;
+  arguments.file_handle = state.handle;
+  arguments.requested = nfs4::Bitmap::of(nfs4::Attribute::kChange, nfs4::Attribute::kSize);
+  const auto taken = [this, other = state.other, asking,
+                      known = state.change_told](const CallbackChannel::Answer& answer) {
+    const auto* said = answer ? std::get_if<nfs4::CallbackGetAttributesResponse>(&*answer) : nullptr;
+    if (said == nullptr || !said->ok()) return told(other, asking, std::nullopt);
+    const nfs4::Attributes& attributes = said->result.attributes;
+    if (!attributes.size || !attributes.change) return told(other, asking, std::nullopt);
+    told(other, asking,
+         Told{.delegation = other, .size = *attributes.size, .is_changed = attributes.change != known});
+  };
+  callbacks_.call(state.client, std::move(arguments), lifetime_.guard(taken));
+}
+
+void Delegations::told(const StateidOther& other, const AskingPointer& asking,
+                       const std::optional<Told>& answer) {
+  const auto under_way = asking_.find(other);
+  if (under_way == asking_.end() || under_way->second != asking) return;
+  loop_.cancel(asking->timer);
+  asking_.erase(under_way);
+  std::vector<Continuation> ready;
+  for (const TakeTold& take : asking->now) ready.emplace_back([take, answer] { take(answer); });
+  const DelegationState* held = table_.find(other);
+  // Who does not answer is not asked again: whoever waits recalls it.
+  const bool asks_again = answer && held != nullptr && !held->revoked;
+  if (asks_again && !asking->next.empty()) ask(*held, std::move(asking->next));
+  if (!asks_again)
+    for (const TakeTold& take : asking->next) ready.emplace_back([take] { take(std::nullopt); });
+  wake(std::move(ready));
+}
+
 void Delegations::expire(const StateidOther& other) {
   const auto pending = pending_.find(other);
   if (pending == pending_.end()) return;
+  if (const auto left = std::chrono::ceil<Milliseconds>(pending->second.until - loop_.now());
+      left > Milliseconds(0)) {
+    pending->second.lease_timer = loop_.after(left, lifetime_.guard([this, other] { expire(other); }));
+    return;
+  }
   DelegationState& state = *table_.find(other);
   DelegationState revoked = state;
   revoked.revoked = true;
@@ -151,18 +230,24 @@ void Delegations::end_recall(const StateidOther& other) {
 
 // The file has one delegation less.
 void Delegations::settle(uint64_t inode) {
-  const bool wakes = !waking_.empty();
+  std::vector<Continuation> ready;
   const auto [first, last] = waiting_.equal_range(inode);
   for (auto at = first; at != last;) {
     const bool waits = table_.is_held_by_others(inode, at->second->except);
     if (!waits) {
       loop_.cancel(at->second->timer);
-      waking_.push_back(at->second);
+      ready.emplace_back([waiting = at->second] { std::exchange(waiting->done, nullptr)(Status::kOk); });
     }
     at = waits ? std::next(at) : waiting_.erase(at);
   }
   if (unused_ && !table_.is_delegated(inode)) unused_(inode);
   // Last: what waits may start new recalls.
+  wake(std::move(ready));
+}
+
+void Delegations::wake(std::vector<Continuation> waiting) {
+  const bool wakes = !waking_.empty();
+  std::ranges::move(waiting, std::back_inserter(waking_));
   if (!wakes) wake_some();
 }
 
@@ -172,7 +257,7 @@ void Delegations::wake_some() {
   for (size_t woken = 0; woken < kWakesPerTurn && !waking_.empty(); ++woken) {
     const auto waiting = std::move(waking_.front());
     waking_.pop_front();
-    std::exchange(waiting->done, nullptr)(Status::kOk);
+    waiting();
   }
   if (!waking_.empty()) loop_.at_own_turn(lifetime_.guard([this] { wake_some(); }));
 }
@@ -183,7 +268,7 @@ bool Delegations::is_contended(uint64_t inode) {
 }
 
 std::expected<nfs4::Stateid, WhyNoDelegation> Delegations::grant(const Request& request) {
-  if (holds_->contains(request.inode) || is_contended(request.inode))
+  if (is_held_against(request) || is_contended(request.inode))
     return std::unexpected(WhyNoDelegation::kContention);
   return make(request);
 }
@@ -193,13 +278,21 @@ std::expected<nfs4::Stateid, WhyNoDelegation> Delegations::reclaim(const Request
 }
 
 std::expected<nfs4::Stateid, WhyNoDelegation> Delegations::make(const Request& request) {
-  if (table_.is_held_by(request.inode, request.client)) return std::unexpected(WhyNoDelegation::kResource);
+  if (table_.find(request.inode, request.client) != nullptr)
+    return std::unexpected(WhyNoDelegation::kResource);
+  const FileAct act = request.kind == DelegationKind::kWrite ? FileAct::kChange : FileAct::kUse;
+  if (table_.conflicts(request.inode, request.client, act))
+    return std::unexpected(WhyNoDelegation::kContention);
   if (table_.of_client(request.client).size() >= request.of_client_max || !table_.has_room(request.client)) {
     ask_for_less(request.client);
     return std::unexpected(WhyNoDelegation::kResource);
   }
-  DelegationState made{
-      .other = request.other, .client = request.client, .inode = request.inode, .handle = request.handle};
+  DelegationState made{.other = request.other,
+                       .client = request.client,
+                       .inode = request.inode,
+                       .kind = request.kind,
+                       .handle = request.handle,
+                       .change_told = request.change};
   if (!store_.put(made)) return std::unexpected(WhyNoDelegation::kResource);
   ++counters_.delegations_granted;
   return table_.add(std::move(made)).stateid();
@@ -215,6 +308,7 @@ void Delegations::ask_for_less(ClientId client) {
   nfs4::CallbackRecallAnyArguments arguments;
   arguments.objects_to_keep = static_cast<uint32_t>(table_.of_client(client).size() / 2);
   arguments.types.set(nfs4::kRecallAnyReadDelegation);
+  arguments.types.set(nfs4::kRecallAnyWriteDelegation);
   callbacks_.call(client, std::move(arguments), [](const CallbackChannel::Answer&) {});
 }
 

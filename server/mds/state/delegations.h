@@ -7,8 +7,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "server/mds/state/callback_channel.h"
 #include "server/mds/state/counters.h"
@@ -23,11 +25,13 @@ namespace pnfsrdma::mds {
 inline constexpr Milliseconds kDelegationPatience{250};
 // How long nobody gets a delegation of a file after one was recalled: to recall costs more than to ask.
 inline constexpr Milliseconds kContended{30'000};
+// A holder of a write delegation who is at work on giving it back gets so many leases for it at most.
+inline constexpr int kLeasesToReturn = 4;
 
 // The life of delegations: given, recalled, returned, revoked (RFC 8881, 10.2 to 10.5). A recall is repeated
 // until the client has answered NFS4_OK: any error may mean that it has overtaken the reply that brings the
-// delegation (2.10.6.3). What is not returned within a lease from the first CB_RECALL on is revoked. Control
-// loop only; its records are written here.
+// delegation (2.10.6.3). What is not returned within a lease from the first CB_RECALL on is revoked, or from when its
+// holder was last at_work(). Control loop only; its records are written here.
 class Delegations {
  public:
   Delegations(EventLoop& loop, DelegationTable& table, CallbackChannel& callbacks, StateStore& store,
@@ -40,21 +44,41 @@ class Delegations {
   // Called when the last delegation of a file has gone.
   void set_unused(std::function<void(uint64_t inode)> unused) { unused_ = std::move(unused); }
 
-  // Nobody gets a delegation of the file as long as one of these lives: it is being changed.
+  // As long as one of these lives nobody gets a delegation of the file that the act conflicts with, but the client
+  // itself one to write.
   using Hold = std::shared_ptr<const void>;
-  Hold hold(uint64_t inode);
+  Hold hold(uint64_t inode, ClientId client, FileAct act = FileAct::kChange);
 
   // Recalls the file from everybody but `except` (0: nobody is excepted). `done` is called once, at once or
   // later: NFS4_OK when nobody else holds it, NFS4ERR_DELAY when that takes longer than kDelegationPatience.
   using Done = std::function<void(nfs4::Status)>;
   void recall(uint64_t inode, ClientId except, Done done);
 
+  // The client does to the file what comes before the return of a write delegation. Nothing happens if it has none that
+  // is recalled.
+  void at_work(ClientId client, uint64_t inode);
+
+  // What the holder of a write delegation says of the file (CB_GETATTR, RFC 8881, 10.4.3 and 20.1).
+  struct Told {
+    StateidOther delegation{};
+    uint64_t size = 0;
+    bool is_changed = false;  // more than we know, or perhaps
+  };
+  // `done` is called once, at once or later, with nothing where there is none, or it says nothing of use within
+  // kDelegationPatience. Who asks while the holder is being asked has his answer from the next question, which all who
+  // have come meanwhile share.
+  using TakeTold = std::function<void(std::optional<Told>)>;
+  void ask_holder(uint64_t inode, TakeTold done);
+
   // A new one. Whether it fits to opens, layouts and the grace period is the caller's to know. CONTENTION: the
-  // file is being changed, or one was recalled a short time ago. RESOURCE: the client has one of the file, or as
-  // many as it may have, or memory is short (then it is asked by CB_RECALL_ANY to return some), or the store refuses.
+  // file is being changed, or used, or another has what this one does not go with, or one was recalled a short time
+  // ago. RESOURCE: the client has one of the file, or as many as it may have, or memory is short (then it is asked by
+  // CB_RECALL_ANY to return some), or the store refuses.
   struct Request {
     ClientId client = 0;
     uint64_t inode = 0;
+    DelegationKind kind = DelegationKind::kRead;
+    std::optional<uint64_t> change;  // the file's, where the delegation is to write
     nfs4::FileHandle handle;
     StateidOther other{};  // what its stateid will be
     size_t of_client_max = 0;
@@ -76,14 +100,25 @@ class Delegations {
   struct Pending {
     EventLoop::TimerId lease_timer = 0;
     EventLoop::TimerId retry_timer = 0;
+    SteadyTime until, bound;  // when it is revoked: now, and at most
   };
+  // A holder is being asked for attributes.
+  struct Asking {
+    EventLoop::TimerId timer = 0;
+    std::vector<TakeTold> now, next;
+  };
+  using AskingPointer = std::shared_ptr<Asking>;
   // An operation that waits for everybody but one to have returned the file.
   struct Waiting {
     ClientId except = 0;
     EventLoop::TimerId timer = 0;
     Done done;
   };
-  using Holds = std::unordered_map<uint64_t, size_t>;
+  struct Holders {
+    size_t changes = 0;
+    std::map<ClientId, size_t> holds;
+  };
+  using Holds = std::unordered_map<uint64_t, Holders>;
   // What is true of these for a while.
   template <typename Key>
   struct Until {
@@ -98,10 +133,15 @@ class Delegations {
   void demand(const DelegationState& state);
   void send(const StateidOther& other);
   void answered(const StateidOther& other, const CallbackChannel::Answer& answer);
+  void ask(const DelegationState& state, std::vector<TakeTold> askers);
+  void told(const StateidOther& other, const AskingPointer& asking, const std::optional<Told>& answer);
   void expire(const StateidOther& other);
   void end_recall(const StateidOther& other);
   void settle(uint64_t inode);
   void wake_some();
+  using Continuation = std::function<void()>;
+  void wake(std::vector<Continuation> waiting);
+  bool is_held_against(const Request& request) const;
   bool is_contended(uint64_t inode);
   void ask_for_less(ClientId client);
 
@@ -115,9 +155,10 @@ class Delegations {
   std::shared_ptr<Holds> holds_ = std::make_shared<Holds>();  // a Hold may outlive us
   std::unordered_map<StateidOther, Pending, StateidOtherHash> pending_;
   std::multimap<uint64_t, std::shared_ptr<Waiting>> waiting_;  // by file
-  std::deque<std::shared_ptr<Waiting>> waking_;                // for whom that is over
-  Until<uint64_t> contended_;                                  // by file
-  Until<ClientId> asked_for_less_;                             // not again before
+  std::deque<Continuation> waking_;                            // for whom that is over
+  std::unordered_map<StateidOther, AskingPointer, StateidOtherHash> asking_;
+  Until<uint64_t> contended_;       // by file
+  Until<ClientId> asked_for_less_;  // not again before
   Lifetime lifetime_;
 };
 

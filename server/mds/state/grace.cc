@@ -17,7 +17,7 @@ constexpr int kShareWaited = 4;  // of the grace period: so long after a reclaim
 void GracePeriod::begin(const std::vector<Bytes>& owners, Milliseconds longest, std::function<bool()> ended) {
   ended_ = std::move(ended);
   for (const Bytes& owner : owners) owners_.emplace(as_text(owner));
-  for (auto& [owner, inodes] : delegations_) std::ranges::sort(inodes);
+  for (auto& [owner, delegated] : delegations_) std::ranges::sort(delegated);
   running_ = true;
   deadline_ = clock_.now() + longest;
   bound_ = deadline_ + longest;
@@ -48,14 +48,14 @@ void GracePeriod::reclaimed(ByteSpan owner) {
   if (running_ && owners_.empty()) end();
 }
 
-void GracePeriod::remember_delegation(ByteSpan owner, uint64_t inode) {
-  delegations_[std::string(as_text(owner))].push_back(inode);
+void GracePeriod::remember_delegation(ByteSpan owner, uint64_t inode, DelegationKind kind) {
+  delegations_[std::string(as_text(owner))].emplace_back(inode, kind);
 }
 
-bool GracePeriod::may_reclaim_delegation(ByteSpan owner, uint64_t inode) {
+bool GracePeriod::may_reclaim_delegation(ByteSpan owner, uint64_t inode, DelegationKind kind) {
   if (!active()) return false;
   const auto held = delegations_.find(as_text(owner));
-  return held != delegations_.end() && std::ranges::binary_search(held->second, inode);
+  return held != delegations_.end() && std::ranges::binary_search(held->second, Delegated(inode, kind));
 }
 
 void GracePeriod::end() {

@@ -5,8 +5,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "server/mds/state/delegation_table.h"
 #include "shared/base/bytes.h"
 #include "shared/base/clock.h"
 
@@ -34,8 +36,8 @@ class GracePeriod {
   void reclaimed(ByteSpan owner);
   // Before begin(). A delegation that the owner held when the host went down: no other one can be reclaimed, so none
   // that was revoked.
-  void remember_delegation(ByteSpan owner, uint64_t inode);
-  bool may_reclaim_delegation(ByteSpan owner, uint64_t inode);
+  void remember_delegation(ByteSpan owner, uint64_t inode, DelegationKind kind);
+  bool may_reclaim_delegation(ByteSpan owner, uint64_t inode, DelegationKind kind);
 
  private:
   void end();
@@ -47,7 +49,8 @@ class GracePeriod {
   Milliseconds patience_{};
   std::set<std::string, std::less<>> owners_;
   // Ends in one turn, however many they are: a list for each owner, in order behind begin().
-  std::map<std::string, std::vector<uint64_t>, std::less<>> delegations_;
+  using Delegated = std::pair<uint64_t, DelegationKind>;
+  std::map<std::string, std::vector<Delegated>, std::less<>> delegations_;
   std::function<bool()> ended_;
 };
 

@@ -76,6 +76,13 @@ uint32_t OpenTable::access_of_client(uint64_t inode, ClientId client) const {
   return (counts[kShareRead - 1] > 0 ? kShareRead : 0) | (counts[kShareWrite - 1] > 0 ? kShareWrite : 0);
 }
 
+bool OpenTable::is_open_by_others(uint64_t inode, ClientId client) const {
+  const auto found = by_file_.find(inode);
+  if (found == by_file_.end()) return false;
+  const auto own = found->second.by_client.find(client);
+  return found->second.shares.opens > (own == found->second.by_client.end() ? 0 : own->second.opens);
+}
+
 bool OpenTable::is_written_by_others(uint64_t inode, ClientId client) const {
   const auto found = by_file_.find(inode);
   if (found == by_file_.end()) return false;

@@ -59,8 +59,9 @@ class OpenTable {
 
   OpenState* find(const StateidOther& other);
   OpenState* find(ClientId client, uint64_t inode, ByteSpan owner);
-  // Whether anybody, or anybody but `except`, has the file open.
+  // Whether anybody, or anybody but `client`, has the file open.
   bool is_open(uint64_t inode) const { return by_file_.contains(inode); }
+  bool is_open_by_others(uint64_t inode, ClientId client) const;
   const Set& opens_of_file(uint64_t inode) const;
   // Each of them once, in order, however often it has the file open.
   std::vector<ClientId> clients_of_file(uint64_t inode) const;

@@ -46,7 +46,7 @@ void remember_delegations(const StateStore::Loaded& loaded, GracePeriod& grace) 
   for (const DelegationState& delegation : loaded.delegations) {
     const auto owner = owners.find(delegation.client);
     if (owner != owners.end() && !delegation.revoked)
-      grace.remember_delegation(*owner->second, delegation.inode);
+      grace.remember_delegation(*owner->second, delegation.inode, delegation.kind);
   }
 }
 

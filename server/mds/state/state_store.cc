@@ -61,8 +61,11 @@ struct DelegationRecord {
   uint64_t client = 0;
   uint64_t inode = 0;
   nfs4::FileHandle handle;
-  bool revoked = false;
+  uint32_t flags = 0;
 };
+// Its flags. Versions that knew read delegations only had a bool there: whether it was revoked.
+constexpr uint32_t kRevokedFlag = 1;
+constexpr uint32_t kWriteFlag = 2;
 
 std::string client_key(ClientId id) {
   std::string key(sizeof(id), '\0');
@@ -212,7 +215,8 @@ Outcome<> StateStore::put(const DelegationState& delegation) {
                                 .client = delegation.client,
                                 .inode = delegation.inode,
                                 .handle = delegation.handle,
-                                .revoked = delegation.revoked};
+                                .flags = (delegation.revoked ? kRevokedFlag : 0) |
+                                         (delegation.kind == DelegationKind::kWrite ? kWriteFlag : 0)};
   const Bytes value = xdr::encode_to_bytes(record);
   return outcome(records_.put(RecordKind::kDelegation, delegation_key(delegation), as_text(value)));
 }
@@ -315,11 +319,14 @@ Result<StateStore::Loaded> StateStore::load() {
   }));
   TRY(each_record<DelegationRecord>(records_, RecordKind::kDelegation, [&](const DelegationRecord& record) {
     if (!clients.contains(record.client)) return;
-    loaded.delegations.push_back({.other = record.other,
-                                  .client = record.client,
-                                  .inode = record.inode,
-                                  .handle = record.handle,
-                                  .revoked = record.revoked});
+    loaded.delegations.push_back(
+        {.other = record.other,
+         .client = record.client,
+         .inode = record.inode,
+         .kind = (record.flags & kWriteFlag) != 0 ? DelegationKind::kWrite : DelegationKind::kRead,
+         .handle = record.handle,
+         .revoked = (record.flags & kRevokedFlag) != 0,
+         .change_told = {}});
   }));
   return loaded;
 }

@@ -165,13 +165,27 @@ TEST_F(Conflicts, WhoMayWriteIsNotKnownBeforeTheBricksHaveShutOutThoseOfTheLastR
   ASSERT_TRUE(world.get(kAlice, file, IoMode::kReadWrite, 0, 10000));
   EXPECT_TRUE(world.mds->conflicts().may_be_written_by_others(file, kBob));
   EXPECT_FALSE(world.mds->conflicts().may_be_written_by_others(file, kAlice));
+  EXPECT_TRUE(world.mds->conflicts().may_be_used_by_others(file, kBob));
+  EXPECT_FALSE(world.mds->conflicts().may_be_used_by_others(file, kAlice));
   world.unknown = {kAlice};
   world.crash();
   world.build();
   EXPECT_TRUE(world.mds->conflicts().may_be_written_by_others(file, kBob)) << "Alice still may";
+  EXPECT_TRUE(world.mds->conflicts().may_be_used_by_others(file, kBob));
   world.stop();
   world.start();
   EXPECT_FALSE(world.mds->conflicts().may_be_written_by_others(file, kBob));
+}
+
+TEST_F(Conflicts, WhoHasALayoutToReadUsesTheFile) {
+  EXPECT_FALSE(world.mds->conflicts().may_be_used_by_others(file, kBob));
+  written(10000);
+  EXPECT_TRUE(world.give_back(kAlice, file));
+  ASSERT_TRUE(world.get(kAlice, file, IoMode::kRead, 0, 10000));
+  EXPECT_TRUE(world.mds->conflicts().may_be_used_by_others(file, kBob));
+  EXPECT_FALSE(world.mds->conflicts().may_be_written_by_others(file, kBob));
+  EXPECT_TRUE(world.give_back(kAlice, file));
+  EXPECT_FALSE(world.mds->conflicts().may_be_used_by_others(file, kBob));
 }
 
 TEST_F(Conflicts, AReturnIsAnsweredWhenTheHandleIsDeadAndNotBefore) {

@@ -52,10 +52,14 @@ void CalledClient::serve(const rpc::IncomingCall& call, rpc::Responder responder
   if (const auto* recall = std::get_if<nfs4::CallbackRecallArguments>(&*second.arguments)) {
     recalls.push_back(*recall);
     writer.add(nfs4::CallbackRecallResponse(recall_status));
+  } else if (const auto* question = std::get_if<nfs4::CallbackGetAttributesArguments>(&*second.arguments)) {
+    questions.push_back(*question);
+    writer.add(attributes);
   } else {
     any_recalls.push_back(std::get<nfs4::CallbackRecallAnyArguments>(*second.arguments));
     writer.add(nfs4::CallbackRecallAnyResponse(nfs4::Status::kOk));
   }
+  if (is_silent) return unanswered_.push_back(std::move(responder));
   responder.reply(std::move(reply));
 }
 

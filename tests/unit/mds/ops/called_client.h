@@ -24,13 +24,18 @@ class CalledClient : public TestClient {
 
   std::vector<nfs4::CallbackRecallArguments> recalls;
   std::vector<nfs4::CallbackRecallAnyArguments> any_recalls;
+  std::vector<nfs4::CallbackGetAttributesArguments> questions;
   nfs4::Status recall_status = nfs4::Status::kOk;
+  // What it says of a file that it is asked for (CB_GETATTR).
+  nfs4::CallbackGetAttributesResponse attributes = nfs4::Status::kBadHandle;
+  bool is_silent = false;  // it answers nothing
 
  private:
   void serve(const rpc::IncomingCall& call, rpc::Responder responder);
 
   rpc::ConnectionPointer server_end_;
   rpc::ConnectionPointer client_end_;
+  std::vector<rpc::Responder> unanswered_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -40,6 +40,9 @@ class FakeLayouts final : public LayoutConflicts {
   void before_open_to_write(uint64_t, uint64_t, Done done) override { done(nfs4::Status::kOk); }
   bool has_sole_writer(uint64_t, uint64_t) const override { return false; }
   bool may_be_written_by_others(uint64_t inode, uint64_t) const override { return written.contains(inode); }
+  bool may_be_used_by_others(uint64_t inode, uint64_t) const override {
+    return written.contains(inode) || read.contains(inode);
+  }
   void on_orphaned(uint64_t inode) override { orphaned.push_back(inode); }
   void on_last_close(std::vector<uint64_t> files, std::function<void()> done) override {
     closed.insert(closed.end(), files.begin(), files.end());
@@ -64,7 +67,8 @@ class FakeLayouts final : public LayoutConflicts {
 
   bool hold = false;
   std::vector<std::function<void()>> held;
-  std::set<uint64_t> written;
+  std::set<uint64_t> written;  // by layouts of others
+  std::set<uint64_t> read;
   int size_changes = 0;
   int access_changes = 0;
   std::vector<InodeUpdate> owner_changes;

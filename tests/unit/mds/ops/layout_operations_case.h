@@ -130,4 +130,33 @@ class LayoutOperations : public ::testing::Test {
   File file;
 };
 
+// Another client may hold a delegation of the file (RFC 8881, 10.4).
+class DelegatedFile : public LayoutOperations {
+ protected:
+  DelegatedFile() {
+    holder.join();
+    nfs4::SetAttributesArguments size;
+    size.stateid = file.stateid;
+    size.attributes.size = kFileSize;
+    EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, size}), nfs4::Status::kOk);
+  }
+  void close() {
+    nfs4::CloseArguments arguments;
+    arguments.open_stateid = file.stateid;
+    EXPECT_EQ(client.status({nfs4::PutFileHandleArguments{file.handle}, arguments}), nfs4::Status::kOk);
+  }
+  // What the holder gets when he opens the file to read it, and that open's stateid.
+  std::optional<nfs4::Stateid> delegation() {
+    const auto opened =
+        holder.open(holder.open_arguments("f", kShareRead | nfs4::kShareAccessWantReadDelegation));
+    EXPECT_TRUE(opened.ok());
+    opened_by_holder = opened.result.stateid;
+    const auto* given = opened.result.delegation.get_if<nfs4::DelegationType::kRead>();
+    return given == nullptr ? std::nullopt : std::optional(given->stateid);
+  }
+
+  CalledClient holder{server, "holder"};
+  nfs4::Stateid opened_by_holder;
+};
+
 }  // namespace pnfsrdma::mds::testing

@@ -110,6 +110,8 @@ class OpenTableModel : public OpenTableTest {
       }
       if (access != 0) clients.insert(client);
       ASSERT_EQ(opens_.access_of_client(inode, client), access);
+      ASSERT_EQ(opens_.is_open_by_others(inode, client),
+                any(inode, [&](const OpenState& open) { return open.client != client; }));
       ASSERT_EQ(opens_.is_written_by_others(inode, client), any(inode, [&](const OpenState& open) {
                   return open.client != client && (open.access & kShareWrite) != 0;
                 }));

@@ -114,7 +114,7 @@ double delegations(size_t count, bool one_client) {
     state.other = make_stateid_other(StateKind::kDelegation, SteadyTime(), random);
     state.client = one_client ? 1 : i;
     state.inode = one_client ? i : 7;
-    EXPECT_FALSE(table.is_held_by(state.inode, state.client));
+    EXPECT_EQ(table.find(state.inode, state.client), nullptr);
     held.push_back(&table.add(std::move(state)));
     EXPECT_EQ(table.is_held_by_others(held.back()->inode, held.back()->client), !one_client && i > 1);
   }

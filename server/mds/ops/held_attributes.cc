@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/ops/held_attributes.h"
+
+#include <memory>
+#include <optional>
+
+#include "server/mds/state/delegations.h"
+
+namespace pnfsrdma::mds {
+
+using nfs4::Attribute;
+using nfs4::Status;
+
+namespace {
+
+using Told = std::optional<Delegations::Told>;
+
+const nfs4::Bitmap& attributes_of_data() {
+  static const nfs4::Bitmap kData =
+      nfs4::Bitmap::of(Attribute::kChange, Attribute::kSize, Attribute::kSpaceUsed, Attribute::kTimeMetadata,
+                       Attribute::kTimeModify);
+  return kData;
+}
+
+Outcome<> move_on(CompoundContext& context, const Inode& inode) {
+  InodeUpdate update;
+  update.mtime = context.services.clock.wall_now();
+  TRY(context.services.names.update(inode.id, update));
+  return {};
+}
+
+}  // namespace
+
+Outcome<InodePointer> as_its_holder_knows(CompoundContext& context, const InodePointer& inode,
+                                          const nfs4::Bitmap& asked) {
+  if (!inode->is_regular() || (asked & attributes_of_data()).none()) return inode;
+  Delegations& delegations = context.services.delegations;
+  const DelegationState* held = delegations.table().write_delegation(inode->id);
+  if (held == nullptr || held->client == context.client_id()) return inode;
+  TRY_ASSIGN(const Told told, context.suspension.ask<Told>(
+                                  [&](auto done) { delegations.ask_holder(inode->id, std::move(done)); }));
+  // While the operation waited, somebody else has got one.
+  if (told && told->delegation != held->other) return std::unexpected(Status::kDelay);
+  if (!told) {
+    TRY(context.recall_delegations(*inode, FileAct::kUse));
+    return inode;
+  }
+  if (!told->is_changed && told->size == inode->size) return inode;
+  TRY_ASSIGN(const Outcome<> moved,
+             context.suspension.once<Outcome<>>([&] { return move_on(context, *inode); }));
+  TRY(moved);
+  TRY_ASSIGN(const InodePointer now, context.services.names.get(inode->id));
+  auto shown = std::make_shared<Inode>(*now);
+  shown->size = told->size;
+  return InodePointer(std::move(shown));
+}
+
+}  // namespace pnfsrdma::mds

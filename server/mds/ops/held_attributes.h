@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "server/mds/ops/compound_context.h"
+#include "shared/nfs4/attributes.h"
+
+namespace pnfsrdma::mds {
+
+// The object as somebody sees it who asks for these attributes. Where another client holds a write delegation, he is
+// asked for size and change first (RFC 8881, 10.4.3), and the delegation is recalled if he does not say. The size he
+// tells is shown and not stored. That he has changed the file moves its change attribute and times on, and is on
+// record before anybody sees it. May suspend. DELAY, and what Namespace::update() says.
+Outcome<InodePointer> as_its_holder_knows(CompoundContext& context, const InodePointer& inode,
+                                          const nfs4::Bitmap& asked);
+
+}  // namespace pnfsrdma::mds
