@@ -31,6 +31,10 @@ class CallbackHandler {
   virtual CallbackAnswer recall(const nfs4::CallbackRecallArguments&) {
     return {nfs4::Status::kBadStateid, {}};
   }
+  // What is known here of a file that is delegated to us to write. Waits for nothing. By default there is none.
+  virtual nfs4::CallbackGetAttributesResponse get_attributes(const nfs4::CallbackGetAttributesArguments&) {
+    return nfs4::Status::kBadHandle;
+  }
   virtual CallbackAnswer notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments& arguments) = 0;
   // A lock that was denied looks free.
   virtual CallbackAnswer notify_lock(const nfs4::CallbackNotifyLockArguments&) { return {}; }

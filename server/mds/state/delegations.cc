@@ -245,8 +245,9 @@ void Delegations::settle(uint64_t inode) {
   wake(std::move(ready));
 }
 
+// Who goes on may end what others wait for: they go on behind him, not inside.
 void Delegations::wake(std::vector<Continuation> waiting) {
-  const bool wakes = !waking_.empty();
+  const bool wakes = in_waking_ || !waking_.empty();
   std::ranges::move(waiting, std::back_inserter(waking_));
   if (!wakes) wake_some();
 }
@@ -254,11 +255,13 @@ void Delegations::wake(std::vector<Continuation> waiting) {
 // Each is an operation that runs now. Until then nobody gets the file delegated: they hold it.
 void Delegations::wake_some() {
   const EventLoop::Step step(loop_, "delegation-returns");
+  in_waking_ = true;
   for (size_t woken = 0; woken < kWakesPerTurn && !waking_.empty(); ++woken) {
     const auto waiting = std::move(waking_.front());
     waking_.pop_front();
     waiting();
   }
+  in_waking_ = false;
   if (!waking_.empty()) loop_.at_own_turn(lifetime_.guard([this] { wake_some(); }));
 }
 

@@ -156,6 +156,7 @@ class Delegations {
   std::unordered_map<StateidOther, Pending, StateidOtherHash> pending_;
   std::multimap<uint64_t, std::shared_ptr<Waiting>> waiting_;  // by file
   std::deque<Continuation> waking_;                            // for whom that is over
+  bool in_waking_ = false;
   std::unordered_map<StateidOther, AskingPointer, StateidOtherHash> asking_;
   Until<uint64_t> contended_;       // by file
   Until<ClientId> asked_for_less_;  // not again before

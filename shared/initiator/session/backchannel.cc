@@ -210,6 +210,10 @@ nfs4::CallbackResultOperation Backchannel::answer(const nfs4::CallbackArgumentOp
     if (handler == nullptr) return nfs4::CallbackRecallResponse(Status::kBadStateid);
     return nfs4::CallbackRecallResponse(handled(handler->recall(*recall)));
   }
+  if (const auto* question = std::get_if<nfs4::CallbackGetAttributesArguments>(&arguments)) {
+    if (handler == nullptr) return nfs4::CallbackGetAttributesResponse(Status::kBadHandle);
+    return handler->get_attributes(*question);
+  }
   if (const auto* recall = std::get_if<nfs4::CallbackRecallAnyArguments>(&arguments)) {
     if (handler == nullptr) return nfs4::CallbackRecallAnyResponse(Status::kOk);
     return nfs4::CallbackRecallAnyResponse(handled(handler->recall_any(*recall)));

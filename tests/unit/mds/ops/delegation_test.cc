@@ -341,6 +341,39 @@ TEST_F(DelegationTest, ManyWhoWaitForAFileGoOnSoManyATurn) {
   EXPECT_EQ(done, kMany);
 }
 
+// Each who goes on gives back what the next one waits for.
+TEST_F(DelegationTest, WhoGoesOnIsNotInsideOfAnother) {
+  constexpr uint64_t kFiles = 1000;
+  std::vector<DelegationState*> held;
+  size_t next = 0;
+  size_t depth = 0;
+  size_t deepest = 0;
+  const auto give_back_next = [&] {
+    if (next < kFiles) server_->delegations.forget(*held[next++]);
+  };
+  for (uint64_t file = 1'000'000; file < 1'000'000 + kFiles; ++file) {
+    DelegationState state;
+    state.other = make_stateid_other(StateKind::kDelegation, SteadyTime(), host_.random);
+    state.client = 1;
+    state.inode = file;
+    held.push_back(&server_->delegation_table.add(std::move(state)));
+    server_->delegations.recall(file, 2, [&](Status status) {
+      EXPECT_EQ(status, Status::kOk);
+      deepest = std::max(deepest, ++depth);
+      give_back_next();
+      --depth;
+    });
+  }
+  give_back_next();
+  while (next < kFiles) {
+    const size_t before = next;
+    host_.turn();
+    ASSERT_GT(next, before);
+    EXPECT_LE(next - before, 64U);
+  }
+  EXPECT_EQ(deepest, 1U);
+}
+
 // --- restarts ---
 
 TEST_F(DelegationTest, ARestartedDaemonKnowsItAndRecallsIt) {
