@@ -81,6 +81,8 @@ Result<bool> LogMember::lead(KeyValueStore& store, const std::function<bool()>& 
     const auto followed = follow_to_end(follower, stopping);
     if (stopping()) return false;
     TRY_ASSIGN(whole, followed);
+    // Paused behind its take, another server may have taken the lead from it: this one goes on as a standby.
+    whole = whole && term_.holds();
     if (!whole) give_back();
   }
   follower.drop_parts();
