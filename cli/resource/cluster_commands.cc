@@ -61,6 +61,23 @@ Outcome<json> ask_cluster(ApiClient& client, const ApiOptions& api, const std::s
 
 namespace {
 
+void show_costs(const json& costs, Output& output) {
+  const auto latency = [&](const char* share) {
+    const double microseconds = costs.value("latency_us", json::object()).value(share, 0.0);
+    return latency_text(std::chrono::duration<double>(microseconds / 1e6));
+  };
+  const uint64_t values = number_at(costs, "/values");
+  const uint64_t bytes = number_at(costs, "/bytes");
+  if (values > 0) {
+    output.line(fmt::format(
+        "Written since the start: {} values of {} on average; half of them took up to {}, 99 % up to {}.",
+        values, bytes_text(static_cast<double>(bytes) / static_cast<double>(values)), latency("p50"),
+        latency("p99")));
+  }
+  output.line(fmt::format("On this server's medium: up to {}, {} ago.", number_at(costs, "/checkpoint"),
+                          duration_text(std::chrono::seconds(number_at(costs, "/checkpoint_seconds")))));
+}
+
 void show(const json& cluster, Output& output) {
   const std::string leader = text_at(cluster, "/leader");
   std::string leads = leader.empty() ? "Nobody leads." : leader + " leads";
@@ -75,6 +92,12 @@ void show(const json& cluster, Output& output) {
   output.line(flag_at(cluster, "/takeover_possible")
                   ? "If the host that leads is lost, another server takes over."
                   : "If the host that leads is lost, no other server takes over.");
+  const uint64_t takeovers = number_at(cluster, "/takeovers");
+  if (takeovers > 0) {
+    output.line(fmt::format("So far, {} of a lead that had not been given back.",
+                            takeovers == 1 ? "one take-over" : fmt::format("{} take-overs", takeovers)));
+  }
+  if (cluster.value("costs", json()).is_object()) show_costs(cluster.at("costs"), output);
   show_part(output, "Metadata servers", cluster.value("servers", json::array()), kServers);
   show_part(output, "Members of etcd", cluster.value("members", json::array()), kMembers);
   show_part(output, "Problems", cluster.value("problems", json::array()), kProblems);

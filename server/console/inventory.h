@@ -478,6 +478,14 @@ struct ClusterProblem {
   std::string detail;
   std::string fix;
 };
+// What the log costs the server that leads.
+struct LogCosts {
+  LatencyHistogram
+      commits;         // of each value, from the first try to write it until etcd has it; since the start
+  uint64_t bytes = 0;  // of these values
+  uint64_t checkpoint = 0;          // up to here the log is in its store, on its medium
+  uint64_t checkpoint_seconds = 0;  // for so long
+};
 // The metadata servers that share a log in etcd, as one of them sees them.
 struct Cluster {
   std::string log;     // its identity; empty: it could not be read
@@ -488,7 +496,9 @@ struct Cluster {
   uint64_t trimmed = 0;   // up to here it may be gone
   uint64_t window_bytes = 0;
   uint64_t window_bytes_max = 0;
-  bool takeover = false;  // when the host that leads is lost, another one serves by itself
+  bool takeover = false;          // when the host that leads is lost, another one serves by itself
+  uint64_t takeovers = 0;         // from a server that had not given the lead back, since the log's beginning
+  std::optional<LogCosts> costs;  // by the server that leads only
   std::vector<ClusterServer> servers;
   std::vector<ClusterMember> members;
   std::vector<ClusterProblem> problems;

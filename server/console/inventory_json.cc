@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <numeric>
 
 #include "server/console/inventory_names.h"
+#include "server/console/throughput.h"
 #include "server/console/time_text.h"
 
 namespace pnfsrdma::console {
@@ -46,6 +48,16 @@ const char* iomode_of(const Layout& layout) {
     if (grant.writable) return "read-write";
   }
   return "read";
+}
+
+Json costs_json(const std::optional<LogCosts>& costs) {
+  if (!costs) return nullptr;
+  const LatencyHistogram& commits = costs->commits;
+  return {{"values", std::accumulate(commits.counts.begin(), commits.counts.end(), uint64_t{0})},
+          {"bytes", costs->bytes},
+          {"latency_us", {{"p50", percentile(commits, 0.5)}, {"p99", percentile(commits, 0.99)}}},
+          {"checkpoint", costs->checkpoint},
+          {"checkpoint_seconds", costs->checkpoint_seconds}};
 }
 
 }  // namespace
@@ -356,6 +368,8 @@ Json to_json(const std::optional<Cluster>& shared) {
           {"window_bytes", cluster.window_bytes},
           {"window_bytes_max", cluster.window_bytes_max},
           {"takeover_possible", cluster.takeover},
+          {"takeovers", cluster.takeovers},
+          {"costs", costs_json(cluster.costs)},
           {"servers", servers},
           {"members", members},
           {"problems", problems}};

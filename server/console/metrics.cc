@@ -201,6 +201,20 @@ void add_cluster(Exposition& out, const Cluster& cluster) {
   out.gauge("pnfsrdma_mds_log_takeover_possible",
             "1 when another server serves by itself if the host that leads is lost.")
       .value(cluster.takeover ? 1 : 0);
+  out.counter("pnfsrdma_mds_log_takeovers_total",
+              "Takings of the lead from a server that had not given it back, since the log's beginning.")
+      .value(number(cluster.takeovers));
+  if (!cluster.costs) return;
+  out.histogram("pnfsrdma_mds_log_commit_seconds",
+                "From the first try to write a value of the log until etcd has it.")
+      .value(cluster.costs->commits, {});
+  out.counter("pnfsrdma_mds_log_bytes_total", "Of the values that this server has written.")
+      .value(number(cluster.costs->bytes));
+  out.gauge("pnfsrdma_mds_log_checkpoint_position",
+            "Up to here the log is in the metadata store of the server that leads, on its medium.")
+      .value(number(cluster.costs->checkpoint));
+  out.gauge("pnfsrdma_mds_log_checkpoint_age_seconds", "For so long.")
+      .value(number(cluster.costs->checkpoint_seconds));
 }
 
 // Both kinds of daemon have one.

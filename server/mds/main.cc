@@ -171,9 +171,13 @@ void start_console(console::Console& console) {
               started.error().to_string());
 }
 
-std::function<std::optional<console::Cluster>()> cluster_of(ClusterWatch* watch) {
+std::function<std::optional<console::Cluster>()> cluster_of(ClusterWatch* watch, const LogMember* log) {
   if (watch == nullptr) return nullptr;
-  return [watch] { return watch->last(); };
+  return [watch, log] {
+    auto cluster = watch->last();
+    if (cluster) cluster->costs = view_costs(log->costs());
+    return cluster;
+  };
 }
 
 // The architecture of the MDS, from the ground up: metadata, client state, layouts over bricks, the NFS
@@ -341,7 +345,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                                .limits = limits,
                                .user_groups = user_groups,
                                .start_count = boot.boot_count,
-                               .cluster = cluster_of(cluster.get())});
+                               .cluster = cluster_of(cluster.get(), log.get())});
   watch_signals(loop, signals, counters, [&] {
     user_groups.forget();
     reload(config_path, administrator);

@@ -60,6 +60,12 @@ class ClusterStatus(unittest.TestCase):
         shown = self.ask("console.sock", "none.json")
         self.assertEqual(shown.returncode, 0, shown.stdout + shown.stderr)
         self.assertIn("mds leads since", shown.stdout)
+        self.assertEqual(now["takeovers"], 0)
+        self.assertGreater(now["costs"]["values"], 0)
+        self.assertGreater(now["costs"]["bytes"], now["costs"]["values"])
+        self.assertGreater(now["costs"]["latency_us"]["p50"], 0)
+        self.assertIn("values of", shown.stdout)
+        self.assertIn("On this server's medium: up to ", shown.stdout)
         self.assertIn("another server takes over", shown.stdout)
         # The standby has no API: it asks etcd.
         shown = self.ask("console2.sock", "mds2.json", "--json")
@@ -67,6 +73,7 @@ class ClusterStatus(unittest.TestCase):
         standby = json.loads(shown.stdout)
         self.assertEqual((standby["leader"], self.states(standby)), (now["leader"], self.states(now)))
         self.assertIsNone(standby["leading_seconds"])
+        self.assertIsNone(standby["costs"])
 
         self.cluster.kill("mds")
         self.cluster.wait_for("mds2", "ready", seconds=SECONDS)
@@ -74,6 +81,7 @@ class ClusterStatus(unittest.TestCase):
         self.wait_for("console2.sock", lambda now: self.states(now) == alone, "mds2 leads alone")
         now = self.by_api("console2.sock")
         self.assertFalse(now["takeover_possible"])
+        self.assertEqual(now["takeovers"], 1)
         self.assertIn("mds neither leads nor follows.", [problem["detail"] for problem in now["problems"]])
         shown = self.ask("console2.sock", "none.json")
         self.assertEqual(shown.returncode, 1, shown.stdout + shown.stderr)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import type { Cluster } from "../src/api/generated";
-import { leaderText, takeoverText } from "../src/pages/cluster/cluster_words";
+import { costFacts, leaderText, takeoversText, takeoverText } from "../src/pages/cluster/cluster_words";
 
 const CLUSTER: Cluster = {
   configured: true, log: "1", prefix: "/pnfsrdma", leader: "mds-a", leading_seconds: 120, position: 7, trimmed: 3, window_bytes: 0,
-  window_bytes_max: 1, takeover_possible: true, servers: [], members: [], problems: [],
+  window_bytes_max: 1, takeover_possible: true, takeovers: 0, costs: null, servers: [], members: [], problems: [],
 };
 
 test("a leader is named with the time that it has led, where that is known", () => {
@@ -17,4 +17,18 @@ test("a leader is named with the time that it has led, where that is known", () 
 test("whether another server takes over is a sentence", () => {
   expect(takeoverText(CLUSTER)).toContain("another server takes over");
   expect(takeoverText({ ...CLUSTER, takeover_possible: false })).toContain("no other server takes over");
+});
+
+test("what the log costs is said by the server that leads, once it has written", () => {
+  expect(costFacts(null)).toEqual([]);
+  const costs = { values: 0, bytes: 0, latency_us: { p50: 0, p99: 0 }, checkpoint: 12, checkpoint_seconds: 90 };
+  expect(costFacts(costs)).toEqual([["On its medium", "up to 12, 1 min ago"]]);
+  const facts = costFacts({ ...costs, values: 4, bytes: 4096, latency_us: { p50: 1500, p99: 20000 } });
+  expect(facts[0]?.[1]).toBe("4 values of 1.00 KiB on average");
+  expect(facts[1]?.[1]).toBe("half of them up to 1.50 ms, 99 % up to 20.0 ms");
+});
+
+test("take-overs are counted", () => {
+  expect(takeoversText(0)).toBe("none so far");
+  expect(takeoversText(3)).toContain("3 of a lead");
 });

@@ -142,11 +142,11 @@ Cluster ClusterSurvey::look(SteadyTime now) {
 
 Result<> ClusterSurvey::read_log(Cluster& cluster, SteadyTime now) {
   TRY_ASSIGN(const KeyOutcome outcome,
-             server_.commit(
-                 {.if_all = {{keys_.leader(), kNever}},
-                  .puts = {},
-                  .erases = {},
-                  .otherwise_read = {keys_.identity(), keys_.leader(), keys_.renewal(), keys_.trimmed()}}));
+             server_.commit({.if_all = {{keys_.leader(), kNever}},
+                             .puts = {},
+                             .erases = {},
+                             .otherwise_read = {keys_.identity(), keys_.leader(), keys_.renewal(),
+                                                keys_.trimmed(), keys_.takeovers()}}));
   TRY_ASSIGN(const std::vector<KeyRow> rows,
              server_.range(keys_.members(), keys_.members_end(), kServersMax));
   std::string leader;
@@ -154,6 +154,7 @@ Result<> ClusterSurvey::read_log(Cluster& cluster, SteadyTime now) {
     if (row.key == keys_.identity()) cluster.log = row.value.substr(0, row.value.find(' '));
     if (row.key == keys_.leader()) leader = LeadClaim::parse(row.value).name;
     if (row.key == keys_.trimmed()) cluster.trimmed = parse_decimal(row.value).value_or(0);
+    if (row.key == keys_.takeovers()) cluster.takeovers = parse_decimal(row.value).value_or(0);
     if (row.key != keys_.renewal()) continue;
     const PositionRow renewal = PositionRow::parse(row.value);
     cluster.position = renewal.position;

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "server/mds/admin/numbers_view.h"
+
 namespace pnfsrdma::mds {
 namespace {
 
@@ -68,6 +70,13 @@ void ClusterWatch::run() {
     state->last = std::move(cluster);
     if (state.wait_until(wake_, now + kLookEvery, [](const State& is) { return is.stopping; })) return;
   }
+}
+
+console::LogCosts view_costs(const LogMember::Costs& costs) {
+  return {.commits = view_histogram(costs.commits),
+          .bytes = costs.bytes,
+          .checkpoint = costs.checkpoint,
+          .checkpoint_seconds = static_cast<uint64_t>(costs.checkpoint_age.count()) / 1000};
 }
 
 console::Cluster survey_once(const EtcdOptions& options, const LogKeys& keys) {

@@ -7,6 +7,7 @@
 #include "server/console/inventory.h"
 #include "server/mds/admin/cluster_survey.h"
 #include "server/mds/log/etcd_client.h"
+#include "server/mds/log/log_member.h"
 #include "shared/base/guarded.h"
 #include "shared/base/sync.h"
 
@@ -41,6 +42,9 @@ class ClusterWatch {
   Condition wake_;
   Thread thread_;
 };
+
+// What the log costs this server, which leads.
+console::LogCosts view_costs(const LogMember::Costs& costs);
 
 // Once, from a host that need not lead: takes ClusterSurvey::kAwayAfter and what etcd takes.
 console::Cluster survey_once(const EtcdOptions& options, const LogKeys& keys);

@@ -15,11 +15,6 @@ namespace pnfsrdma::mds {
 
 namespace {
 
-console::LatencyHistogram view_histogram(const pnfsrdma::LatencyHistogram& histogram) {
-  const auto now = histogram.snapshot();
-  return {.counts = now.counts, .sum_us = static_cast<uint64_t>(now.sum.count() / 1000)};
-}
-
 void add_operations(const Counters& counters, console::Numbers& numbers) {
   for (const nfs4::OperationRow& row : nfs4::kOperationTable) {
     if (row.number >= Counters::kOperationsMax) continue;
@@ -27,7 +22,7 @@ void add_operations(const Counters& counters, console::Numbers& numbers) {
     console::OperationCounter shown{.name = std::string(row.name),
                                     .count = counters.operations[row.number],
                                     .errors = counters.errors[row.number],
-                                    .latency = view_histogram(counters.latency[row.number])};
+                                    .latency = view_histogram(counters.latency[row.number].snapshot())};
     numbers.operations.push_back(std::move(shown));
   }
 }
@@ -73,6 +68,10 @@ void add_checks(const StoreRoom& room, console::Numbers& numbers) {
 }
 
 }  // namespace
+
+console::LatencyHistogram view_histogram(const pnfsrdma::LatencyHistogram::Snapshot& histogram) {
+  return {.counts = histogram.counts, .sum_us = static_cast<uint64_t>(histogram.sum.count() / 1000)};
+}
 
 console::DirectCounters view_reported(const ReportedIo& reported) {
   return {.read_bytes = reported.read_bytes,
@@ -188,16 +187,12 @@ void add_memory(const rpc::MemoryBudget& memory, console::Numbers& numbers) {
 }
 
 console::LoopTurns view_turns(const TurnTimes& turns, SteadyTime now) {
-  const pnfsrdma::LatencyHistogram::Snapshot times = turns.times();
   const TurnTimes::Recent recent = turns.recent(now);
-  console::LoopTurns shown{
-      .times = {},
+  return {
+      .times = view_histogram(turns.times()),
       .slow = turns.slow(),
       .longest_ms = static_cast<uint64_t>(std::chrono::duration_cast<Milliseconds>(recent.longest).count()),
       .stalled = recent.stalled};
-  shown.times.counts = times.counts;
-  shown.times.sum_us = static_cast<uint64_t>(times.sum.count() / 1000);
-  return shown;
 }
 
 // One stall is over when it is seen (a machine that was paused); several are a condition.
@@ -256,8 +251,9 @@ console::Numbers view_numbers(const NumbersSources& sources) {
   numbers.layouts = static_cast<uint32_t>(sources.layouts.table().layouts());
   numbers.grants = static_cast<uint32_t>(sources.layouts.table().grants());
   const ReadCounts& reads = sources.store.read_counts();
-  numbers.metadata_reads = {
-      .misses = reads.misses, .blocking = reads.blocking, .fetches = view_histogram(reads.fetch_latency)};
+  numbers.metadata_reads = {.misses = reads.misses,
+                            .blocking = reads.blocking,
+                            .fetches = view_histogram(reads.fetch_latency.snapshot())};
   const StoreRoom room = sources.store.room();
   numbers.metadata_disk_bytes = room.total;
   numbers.metadata_disk_free_bytes = room.free;

@@ -35,6 +35,7 @@ struct NumbersSources {
   uint64_t start_count = 0;
 };
 
+console::LatencyHistogram view_histogram(const pnfsrdma::LatencyHistogram::Snapshot& histogram);
 console::DirectCounters view_reported(const ReportedIo& reported);
 
 // What peers make the server hold, and whether it has to keep them off.

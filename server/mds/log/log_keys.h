@@ -30,6 +30,7 @@ struct LogPoint {
 //   renewal         put by the leader again and again, and known by its revision. A PositionRow: the last value, and
 //                   the bytes of those that are not trimmed
 //   trimmed         decimal: the log up to here may be gone
+//   takeovers       decimal: how often a server has taken the lead from another one that had not given it back
 //   log/<16 digits> the values, hexadecimal (log_record.h)
 //   member/<name>   a PositionRow: up to where this server has the log on its own medium, and its LeadClaim::place
 struct LogKeys {
@@ -39,6 +40,7 @@ struct LogKeys {
   std::string leader() const { return prefix + "/leader"; }
   std::string renewal() const { return prefix + "/renewal"; }
   std::string trimmed() const { return prefix + "/trimmed"; }
+  std::string takeovers() const { return prefix + "/takeovers"; }
   std::string value(LogPosition position) const;
   // Behind all values.
   std::string values_end() const { return prefix + "/log0"; }

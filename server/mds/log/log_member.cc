@@ -49,6 +49,7 @@ struct LogMember::Keys {
   PositionRow renewal;
   LogPosition trimmed = 0;
   KeyRevision trimmed_revision = 0;
+  uint64_t takeovers = 0;
 };
 
 LogMember::LogMember(EventLoop& loop, Random& random, Options options)
@@ -188,11 +189,11 @@ Result<> LogMember::begin_at(KeyValueStore& store, const StorePosition& position
 
 Result<LogMember::Keys> LogMember::read_keys() {
   TRY_ASSIGN(const KeyOutcome outcome,
-             server_->commit(
-                 {.if_all = {{keys_.leader(), kNever}},
-                  .puts = {},
-                  .erases = {},
-                  .otherwise_read = {keys_.identity(), keys_.leader(), keys_.renewal(), keys_.trimmed()}}));
+             server_->commit({.if_all = {{keys_.leader(), kNever}},
+                              .puts = {},
+                              .erases = {},
+                              .otherwise_read = {keys_.identity(), keys_.leader(), keys_.renewal(),
+                                                 keys_.trimmed(), keys_.takeovers()}}));
   Keys keys;
   for (const KeyRow& row : outcome.found) {
     if (row.key == keys_.identity()) keys.identity = row.value;
@@ -202,6 +203,7 @@ Result<LogMember::Keys> LogMember::read_keys() {
     if (row.key == keys_.renewal()) keys.renewal = PositionRow::parse(row.value);
     if (row.key == keys_.trimmed()) keys.trimmed = parse_decimal(row.value).value_or(0);
     if (row.key == keys_.trimmed()) keys.trimmed_revision = row.revision;
+    if (row.key == keys_.takeovers()) keys.takeovers = parse_decimal(row.value).value_or(0);
   }
   return keys;
 }
@@ -216,6 +218,7 @@ Result<std::optional<size_t>> LogMember::follow(Follower& follower) {
   watch_.saw(keys->seen, options_.clock.now());
   trimmed_revision_ = keys->trimmed_revision;
   trimmed_ = keys->trimmed;
+  takeovers_ = keys->takeovers;
   renewal_ = keys->renewal;
   const auto rows = server_->range(keys_.value(follower.next()), keys_.values_end(), kValuesRead);
   answered(rows ? Result<>() : std::unexpected(rows.error()));
@@ -250,6 +253,9 @@ void LogMember::try_take(const LogPoint& last) {
                       .puts = {{keys_.leader(), claim_.text()}, {keys_.renewal(), renewal_.text()}},
                       .erases = {},
                       .otherwise_read = {}};
+  // Every take-over changes the leader's key, too: the count is as it was read.
+  if (seen.leader != 0 && seen.claim.place != options_.place)
+    take.puts.push_back({keys_.takeovers(), std::to_string(takeovers_ + 1)});
   if (last.position > trimmed_) take.if_all.push_back({keys_.value(last.position), last_revision_});
   const auto outcome = server_->commit(take);
   if (!outcome) {
@@ -346,19 +352,37 @@ std::unique_ptr<KeyValueStore> LogMember::open(std::unique_ptr<KeyValueStore> st
   if (lost_) loop_.post([failed, error = *lost_] { failed(error); });
   const auto leads = [this] { return term_.holds(); };
   loop_.after(kTellEvery, lifetime_.guard([this] { tell_that_the_loop_turns(); }));
+  set_checkpoint(presence_.said());
   auto writer = std::make_unique<LogWriter>(
       loop_, options_.connect(),
       LogWriter::Options{.keys = keys_,
                          .lead = lead_,
                          .end = end_,
                          .leads = leads,
-                         .wrote = [this](LogPosition at, size_t bytes) { keeper_->wrote(at, bytes); }});
+                         .wrote = [this](LogPosition at, size_t bytes, LatencyHistogram::Duration took) {
+                           keeper_->wrote(at, bytes);
+                           commits_.add(took);
+                           bytes_ += bytes;
+                         }});
   return std::make_unique<ReplicatedStore>(
       loop_, std::move(store), std::move(writer),
       ReplicatedStore::Options{.position = position_,
                                .leads = leads,
-                               .durable = [this](LogPosition position) { keeper_->durable(position); },
+                               .durable = [this](LogPosition position) { set_checkpoint(position); },
                                .failed = std::move(failed)});
+}
+
+void LogMember::set_checkpoint(LogPosition position) {
+  keeper_->durable(position);
+  checkpoint_ = position;
+  checkpoint_at_ = options_.clock.now();
+}
+
+LogMember::Costs LogMember::costs() const {
+  return {.commits = commits_.snapshot(),
+          .bytes = bytes_,
+          .checkpoint = checkpoint_,
+          .checkpoint_age = std::chrono::duration_cast<Milliseconds>(options_.clock.now() - checkpoint_at_)};
 }
 
 void LogMember::tell_that_the_loop_turns() {

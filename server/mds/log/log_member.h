@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "server/mds/log/store_position.h"
 #include "server/mds/meta/key_value.h"
 #include "shared/base/event_loop.h"
+#include "shared/base/latency_histogram.h"
 #include "shared/base/lifetime.h"
 #include "shared/base/random.h"
 #include "shared/base/result.h"
@@ -58,6 +60,15 @@ class LogMember {
   // Of the log, behind lead().
   const std::string& identity() const { return position_.identity; }
 
+  // What the log costs this server, since it leads.
+  struct Costs {
+    LatencyHistogram::Snapshot commits;  // of each value, from the first try to write it until it is there
+    uint64_t bytes = 0;                  // of these values
+    LogPosition checkpoint = 0;          // up to here the log is in the store, on this server's medium
+    Milliseconds checkpoint_age{0};      // for so long
+  };
+  Costs costs() const;
+
  private:
   struct Keys;
   Result<> join(KeyValueStore& store, const std::function<bool()>& stopping);
@@ -73,6 +84,7 @@ class LogMember {
   // All that there is: nobody else writes any more. False: it cannot be brought now.
   Result<bool> follow_to_end(Follower& follower, const std::function<bool()>& stopping);
   void try_take(const LogPoint& last);
+  void set_checkpoint(LogPosition position);
   void taken(KeyRevision lead, SteadyTime sent);
   void give_back();
   bool waits_for_room(const Follower& follower);
@@ -92,11 +104,17 @@ class LogMember {
   PositionRow renewal_;
   LogPosition trimmed_ = 0;
   KeyRevision trimmed_revision_ = 0;
+  uint64_t takeovers_ = 0;
   KeyRevision last_revision_;  // of the last value that this server has
   LogPresence presence_;
   std::optional<SteadyTime> tried_;  // when the first try to take the lead was sent whose outcome is unknown
   KeyRevision lead_ = 0;             // 0: not taken
   LogPoint end_;                     // the last value, when it was
+  LogPosition checkpoint_ = 0;
+  SteadyTime checkpoint_at_{};
+  // Added to by the thread that writes the log, which ends before this does.
+  LatencyHistogram commits_;
+  std::atomic<uint64_t> bytes_ = 0;
   std::string status_;
   bool complained_ = false;
   bool full_ = false;

@@ -96,7 +96,7 @@ Result<> LogWriter::write(std::string value) {
     if (const auto outcome = try_write(key, value, problem)) {
       if (*outcome) {
         end_ = {end_.position + 1, hash_of(value)};
-        if (options_.wrote) options_.wrote(end_.position, value.size());
+        if (options_.wrote) options_.wrote(end_.position, value.size(), steady_now() - begun);
       }
       return *outcome;
     }

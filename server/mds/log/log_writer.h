@@ -11,6 +11,7 @@
 #include "server/mds/log/log.h"
 #include "shared/base/event_loop.h"
 #include "shared/base/guarded.h"
+#include "shared/base/latency_histogram.h"
 #include "shared/base/lifetime.h"
 #include "shared/base/sync.h"
 
@@ -28,9 +29,10 @@ class LogWriter final : public Log {
     LogKeys keys;
     KeyRevision lead = 0;  // of the leader's key
     LogPoint end;          // the last value there is
-    // Both are called by the thread: may it write, before each try; what it wrote.
+    // Both are called by the thread: may it write, before each try; what it wrote, and how long that took from the
+    // first try on.
     std::function<bool()> leads;
-    std::function<void(LogPosition, size_t bytes)> wrote;
+    std::function<void(LogPosition, size_t bytes, LatencyHistogram::Duration took)> wrote;
     // A value that is not taken for so long, while the lead is renewed, ends the log (ETIMEDOUT).
     Milliseconds patience{15'000};
   };

@@ -128,7 +128,7 @@ TEST(Metrics, TheTurnsOfBothLoopsAreAHistogram) {
 TEST(Metrics, AClusterIsCountedWhereThereIsOne) {
   Numbers numbers = numbers_at(10, 3, 4);
   EXPECT_EQ(metrics_text(numbers, {}, "0.1.0").find("pnfsrdma_mds_log_"), std::string::npos);
-  numbers.cluster = Cluster{.position = 9, .takeover = true};
+  numbers.cluster = Cluster{.position = 9, .takeover = true, .takeovers = 2};
   numbers.cluster->servers = {{.name = "a", .state = ClusterServerState::kLeads},
                               {.name = "b", .state = ClusterServerState::kAway, .behind = 5}};
   numbers.cluster->members = {{.id = "1", .answers = true}, {.id = "2"}};
@@ -137,8 +137,27 @@ TEST(Metrics, AClusterIsCountedWhereThereIsOne) {
        {"pnfsrdma_mds_log_position 9", "pnfsrdma_mds_log_behind{server=\"b\"} 5",
         "pnfsrdma_mds_log_server_up{server=\"a\"} 1", "pnfsrdma_mds_log_server_up{server=\"b\"} 0",
         "pnfsrdma_mds_log_etcd_member_up{member=\"1\"} 1", "pnfsrdma_mds_log_etcd_member_up{member=\"2\"} 0",
-        "pnfsrdma_mds_log_takeover_possible 1"})
+        "pnfsrdma_mds_log_takeover_possible 1", "pnfsrdma_mds_log_takeovers_total 2"})
     EXPECT_NE(text.find(line), std::string::npos) << line;
+  EXPECT_EQ(text.find("pnfsrdma_mds_log_commit_seconds"), std::string::npos);
+}
+
+TEST(Metrics, TheServerThatLeadsSaysWhatTheLogCosts) {
+  Numbers numbers = numbers_at(10, 3, 4);
+  numbers.cluster = Cluster{.costs = LogCosts{.bytes = 700, .checkpoint = 8, .checkpoint_seconds = 4}};
+  numbers.cluster->costs->commits.counts[10] = 7;
+  numbers.cluster->costs->commits.sum_us = 14'000;
+  const std::string text = metrics_text(numbers, {}, "0.1.0");
+  for (const char* line :
+       {"pnfsrdma_mds_log_commit_seconds_count 7", "pnfsrdma_mds_log_commit_seconds_sum 0.014",
+        "pnfsrdma_mds_log_bytes_total 700", "pnfsrdma_mds_log_checkpoint_position 8",
+        "pnfsrdma_mds_log_checkpoint_age_seconds 4"})
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  const Json shown = to_json(numbers.cluster);
+  EXPECT_EQ(shown["costs"]["values"], 7);
+  EXPECT_GT(shown["costs"]["latency_us"]["p50"], 1000);
+  EXPECT_LE(shown["costs"]["latency_us"]["p99"], 2000);
+  EXPECT_TRUE(to_json(std::optional(Cluster{}))["costs"].is_null());
 }
 
 TEST(Metrics, NeedTheRoleOfAViewer) {

@@ -64,7 +64,10 @@ TEST_F(Survey, SaysWhoLeadsWhoFollowsAndHowFar) {
   EXPECT_EQ(cluster.servers[1].state, ClusterServerState::kFollows);
   EXPECT_EQ(cluster.servers[1].behind, 3u);
   EXPECT_TRUE(cluster.takeover);
+  EXPECT_EQ(cluster.takeovers, 0u);
   EXPECT_EQ(wrong(cluster), "");
+  keys.put(names.takeovers(), "3");
+  EXPECT_EQ(look().takeovers, 3u);
 }
 
 TEST_F(Survey, WhoPutsItsRowNoMoreIsAway) {

@@ -80,6 +80,7 @@ class Server {
     ASSERT_TRUE(store().commit(batch, CommitKind::kNamespace));
     ASSERT_TRUE(store().sync());
   }
+  LogMember::Costs costs() const { return member_->costs(); }
   std::string get(std::string_view key) { return store().get(key).value().value_or("-"); }
 
   std::optional<Error> failed;
@@ -175,6 +176,35 @@ TEST_F(Member, TakesOverFromOneThatIsSilentAndNotBefore) {
   EXPECT_GE(lead_clock_.now() - begun, kLeadTime + kClockDrift);
   EXPECT_LT(lead_clock_.now() - begun, kLeadTime + kClockDrift + Milliseconds(1000));
   EXPECT_EQ(b.get("x"), "1");
+  EXPECT_EQ(server_.value(keys_.takeovers()), "1");
+}
+
+TEST_F(Member, OnlyALeadThatWasNotGivenBackIsTakenOver) {
+  Server a(loop_, server_, lead_clock_, "a");
+  Server b(loop_, server_, lead_clock_, "b");
+  for (Server* server : {&a, &b, &a}) {
+    ASSERT_TRUE(server->lead().value());
+    server->stop();
+  }
+  // An earlier start of its own.
+  server_.put(keys_.leader(), LeadClaim{"a", "0", "a's"}.text());
+  ASSERT_TRUE(a.lead().value());
+  a.stop();
+  EXPECT_EQ(server_.value(keys_.takeovers()), "");
+}
+
+TEST_F(Member, SaysWhatTheLogCosts) {
+  Server a(loop_, server_, lead_clock_, "a");
+  ASSERT_TRUE(a.lead().value());
+  EXPECT_EQ(a.costs().commits.count(), 0u);
+  a.put("x", "1");
+  a.put("y", "2");
+  for (int i = 0; i < 100 && a.costs().checkpoint < 2; ++i) loop_.run_once(Milliseconds(10));
+  const LogMember::Costs costs = a.costs();
+  EXPECT_EQ(costs.commits.count(), 2u);
+  EXPECT_EQ(costs.bytes, server_.value(keys_.value(1)).size() + server_.value(keys_.value(2)).size());
+  EXPECT_EQ(costs.checkpoint, 2u);
+  EXPECT_LT(costs.checkpoint_age, Milliseconds(5000));
 }
 
 TEST_F(Member, AnUnknownOutcomeOfTakingTheLeadIsLookedUp) {

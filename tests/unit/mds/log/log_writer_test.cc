@@ -26,7 +26,11 @@ class Writer : public ::testing::Test {
                            .lead = lead_,
                            .end = end,
                            .leads = [this] { return leads_.load(); },
-                           .wrote = [this](LogPosition, size_t bytes) { bytes_ += bytes; },
+                           .wrote =
+                               [this](LogPosition, size_t bytes, LatencyHistogram::Duration took) {
+                                 bytes_ += bytes;
+                                 took_ = took;
+                               },
                            .patience = patience});
     writer->start({.logged = [this](const Logged& logged) { logged_ = logged; },
                    .lost = [this](const Error& error) { lost_ = error; }});
@@ -65,6 +69,7 @@ class Writer : public ::testing::Test {
   KeyRevision lead_ = 0;
   std::atomic<bool> leads_ = true;
   std::atomic<size_t> bytes_ = 0;
+  std::atomic<LatencyHistogram::Duration> took_{};
   Logged logged_;
   std::optional<Error> lost_;
 };
@@ -148,6 +153,14 @@ TEST_F(Writer, WaitsWhileTheServerIsAwayAndEndsWithTheLead) {
   server_.cut(false);
   EXPECT_EQ(logged_.records, 0u);
   EXPECT_EQ(content(), "");
+}
+
+TEST_F(Writer, AValueTakesFromItsFirstTryOn) {
+  server_.plan(std::vector(4, Fault::kLostRequest));
+  const auto writer = open();
+  writer->append(record("a"));
+  ASSERT_TRUE(writer->wait());
+  EXPECT_GE(took_.load(), Milliseconds(80));
 }
 
 TEST_F(Writer, WhatIsNeverTakenEndsTheLog) {

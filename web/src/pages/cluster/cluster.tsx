@@ -11,7 +11,7 @@ import { Loaded } from "../../parts/loaded";
 import { Meter } from "../../parts/meter";
 import { PageHead } from "../../parts/page_head";
 import { Panel } from "../../parts/panel";
-import { leaderText, MEMBER_TONES, SERVER_TONES, takeoverText } from "./cluster_words";
+import { costFacts, leaderText, MEMBER_TONES, SERVER_TONES, takeoversText, takeoverText } from "./cluster_words";
 
 const CLUSTER_MS = 2000;
 
@@ -38,6 +38,8 @@ function Shared({ cluster }: { cluster: ClusterState }) {
         <Facts of={[
           ["Leader", leaderText(cluster)],
           ["Log", `${countText(cluster.position)} values, trimmed to ${countText(cluster.trimmed)}`],
+          ["Take-overs", takeoversText(cluster.takeovers)],
+          ...costFacts(cluster.costs),
         ]} />
         <Meter label="Window" whole={cluster.window_bytes_max} parts={[{ label: "not trimmed", value: cluster.window_bytes, tone: "data" }]} />
         <p class="muted">{bytesText(cluster.window_bytes)} of {bytesText(cluster.window_bytes_max)} of the log that some server may still need.</p>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Cluster } from "../../api/generated";
-import { durationText } from "../../format/time";
+import { bytesText, countText, microseconds, quantityText } from "../../format/number";
+import { agoText, durationText } from "../../format/time";
 import type { Tone } from "../../parts/badge";
 
 type Server = Cluster["servers"][number];
@@ -18,4 +19,22 @@ export function takeoverText(cluster: Cluster): string {
   return cluster.takeover_possible
     ? "If the host that leads is lost, another server takes over."
     : "If the host that leads is lost, no other server takes over.";
+}
+
+// How often a server has lost the lead without having given it back.
+export function takeoversText(takeovers: number): string {
+  return takeovers === 0 ? "none so far" : `${countText(takeovers)} of a lead that had not been given back`;
+}
+
+// What the log costs the server that leads, as rows of facts.
+export function costFacts(costs: Cluster["costs"]): [string, string][] {
+  if (costs === null) return [];
+  const checkpoint: [string, string] = ["On its medium", `up to ${countText(costs.checkpoint)}, ${agoText(costs.checkpoint_seconds * 1000)}`];
+  if (costs.values === 0) return [checkpoint];
+  const took = (value: number) => quantityText(microseconds(value));
+  return [
+    ["Written since the start", `${countText(costs.values)} values of ${bytesText(costs.bytes / costs.values)} on average`],
+    ["Time for a value", `half of them up to ${took(costs.latency_us.p50)}, 99 % up to ${took(costs.latency_us.p99)}`],
+    checkpoint,
+  ];
 }
