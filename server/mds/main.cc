@@ -144,8 +144,10 @@ Result<std::vector<std::unique_ptr<rpc::Listener>>> listen(EventLoop& loop, cons
 class SocketBrick final : public BrickConnection {
  public:
   SocketBrick(EventLoop& loop, const std::string& address, Milliseconds silence,
-              brick::BrickClient::Events events)
-      : client_(loop, {.address = brick_address(address), .silence = silence}, std::move(events)) {
+              std::function<bool()> may_speak, brick::BrickClient::Events events)
+      : client_(loop,
+                {.address = brick_address(address), .silence = silence, .may_speak = std::move(may_speak)},
+                std::move(events)) {
     client_.start();
   }
   brick::Control& control() override { return client_; }
@@ -155,12 +157,15 @@ class SocketBrick final : public BrickConnection {
   brick::BrickClient client_;
 };
 
-ConnectBrick connect_bricks(EventLoop& loop, const Config& config) {
+// `log`: null: nobody else may take this server's place.
+ConnectBrick connect_bricks(EventLoop& loop, const Config& config, const LogMember* log) {
   // Found to be silent well before its files have waited long enough.
   const Milliseconds silence =
       std::min<Milliseconds>(Milliseconds(10'000), std::chrono::seconds(config.brick_patience_seconds) / 2);
-  return [&loop, silence](const std::string& address, brick::BrickClient::Events events) {
-    return std::make_unique<SocketBrick>(loop, address, silence, std::move(events));
+  std::function<bool()> may_speak;
+  if (log != nullptr) may_speak = [log] { return log->leads(); };
+  return [&loop, silence, may_speak](const std::string& address, brick::BrickClient::Events events) {
+    return std::make_unique<SocketBrick>(loop, address, silence, may_speak, std::move(events));
   };
 }
 
@@ -279,7 +284,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                      .random = random,
                      .names = *names,
                      .list = *bricks,
-                     .connect = connect_bricks(loop, config),
+                     .connect = connect_bricks(loop, config, log.get()),
                      .recaller = layout_callbacks,
                      .counters = counters},
                     {.first_epoch = boot.epoch,

@@ -55,9 +55,9 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
 
   template <typename Answer, typename Arguments>
   void call(Procedure procedure, const Arguments& arguments, Milliseconds timeout, Done<Answer> done) {
-    if (!connected()) {
+    if (!connected() || !may_speak()) {
       loop_.post([self = weak_from_this(), done = std::move(done)] {
-        if (const auto link = self.lock(); link && !link->ended_) done(link->not_connected());
+        if (const auto link = self.lock(); link && !link->ended_) done(link->not_sent());
       });
       return;
     }
@@ -70,7 +70,9 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
   }
 
  private:
-  std::unexpected<Error> not_connected() const {
+  bool may_speak() const { return !options_.may_speak || options_.may_speak(); }
+  std::unexpected<Error> not_sent() const {
+    if (connected()) return fail(ENOTCONN, "nothing is sent to the brick at " + options_.address);
     return fail(ENOTCONN, "the brick at " + options_.address + " is not connected");
   }
 

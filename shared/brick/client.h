@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -30,6 +31,9 @@ struct BrickClientOptions {
   Milliseconds keepalive{500};
   // A null call unanswered for this long: the peer is dead or stopped, and the connection is dropped.
   Milliseconds silence{10000};
+  // Asked before each call, keepalives included: while it says no, nothing is sent, and calls fail with ENOTCONN. An
+  // MDS that may have been replaced is not to renew a lease. Null: always.
+  std::function<bool()> may_speak{};
 };
 
 // The control protocol over ONC RPC, for one brick. It connects by itself and again after a loss, with

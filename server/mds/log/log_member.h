@@ -54,6 +54,9 @@ class LogMember {
   std::unique_ptr<KeyValueStore> open(std::unique_ptr<KeyValueStore> store,
                                       std::function<void(Error)> failed);
 
+  // After lead(): this server still leads, nobody else does. Any thread.
+  bool leads() const { return term_.holds(); }
+
   // The loop turns no more: what is left to do of the end is no sign that it hangs.
   void loop_ends();
 

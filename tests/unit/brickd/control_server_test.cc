@@ -47,7 +47,8 @@ class Server : public testing::Test {
                    BrickClientOptions{.address = address,
                                       .call_timeout = call_timeout,
                                       .backoff_shortest = Milliseconds(5),
-                                      .keepalive = keepalive},
+                                      .keepalive = keepalive,
+                                      .may_speak = [this] { return may_speak; }},
                    BrickClient::Events{[this] { ++connects; }, [this](const Error&) { ++losses; }});
     client->start();
     wait_for([this] { return client->connected(); });
@@ -74,6 +75,7 @@ class Server : public testing::Test {
   HeldPersistence::Gate gate;  // of a brick whose flushes wait
   std::optional<Brick> brick;
   std::optional<BrickClient> client;
+  bool may_speak = true;
   int connects = 0;
   int losses = 0;
 };
@@ -163,6 +165,23 @@ TEST_F(Server, ABrickOfBeforeIsAskedForAllGrantsAtOnce) {
   EXPECT_EQ(listed->grants.size(), kListedGrantsPerCall + 1);
   EXPECT_FALSE(listed->more);
   EXPECT_EQ(asked, (std::vector<uint32_t>{22, 12}));
+
+// Another one may have taken its place, which perhaps does not reach this brick.
+TEST_F(Server, AnMdsThatMayNotSpeakRenewsNoLeaseAndChangesNothing) {
+  brick.reset();
+  make_brick({.lease = Milliseconds(200)});
+  connect(path(), Milliseconds(50));
+  ASSERT_EQ(call(&BrickClient::claim, ClaimArguments{1, "test"})->status, Status::kOk);
+  ASSERT_EQ(call(&BrickClient::alloc, AllocArguments{1, 0, 1})->status, Status::kOk);
+  may_speak = false;
+  const auto refused = call(&BrickClient::alloc, AllocArguments{1, 1, 1});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().number(), ENOTCONN);
+  wait_for([this] { return losses == 1; });  // its lease has run out
+  may_speak = true;
+  wait_for([this] { return connects == 2; });
+  EXPECT_EQ(call(&BrickClient::alloc, AllocArguments{1, 1, 1})->status, Status::kLapsed);
+  EXPECT_EQ(call(&BrickClient::list, ListArguments{0, 8})->runs.at(0).run.count, 1u);
 }
 
 TEST_F(Server, NullCallsKeepTheLeaseOfTheMds) {
