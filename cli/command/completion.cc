@@ -94,6 +94,7 @@ constexpr std::array kNames = {
     Names{"--tree", "/quotas?kind=tree", "/name", "/id"},
     Names{"job", "/jobs", "/id", "/kind"},
     Names{"snapshot", "/snapshots", "/name", "/created"},
+    Names{"cluster", "/cluster", "/name", "/address"},
 };
 
 void add_names(const std::string& noun, const std::string& begun, const AskServer& ask,
@@ -138,7 +139,9 @@ void add_values(const std::string& option, const std::string& begun, const AskSe
 // Whether a verb takes the name of something that is there.
 bool takes_a_name(const CLI::App& verb) {
   const std::string name = verb.get_name();
-  if (name == "list" || name == "create" || name == "add" || verb.get_parent() == nullptr) return false;
+  // A token is no name.
+  if (name == "list" || name == "create" || name == "add" || name == "join") return false;
+  if (verb.get_parent() == nullptr) return false;
   for (const CLI::Option* option : verb.get_options()) {
     if (option->get_positional()) return true;
   }
@@ -211,9 +214,12 @@ nlohmann::json ask_server(const ApiOptions& options, const std::string& path) {
   auto client = ApiClient::make(options);
   if (!client) return nlohmann::json::array();
   client->wait_at_most(kPatience);
-  if (path != "/configuration") return client->list(path, {}, kNamesMax).value_or(nlohmann::json::array());
+  const bool configuration = path == "/configuration";
+  if (!configuration && path != "/cluster")
+    return client->list(path, {}, kNamesMax).value_or(nlohmann::json::array());
   const auto now = client->get(path);
-  return now ? settings_of(now->body) : nlohmann::json::array();
+  if (!now) return nlohmann::json::array();
+  return configuration ? settings_of(now->body) : now->body.value("members", nlohmann::json::array());
 }
 
 }  // namespace

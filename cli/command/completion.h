@@ -17,7 +17,7 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-// What a list of the API has now ("/users"): an array, empty when nobody answers.
+// What a list of the API has now ("/users"; "/cluster": the members of etcd): an array, empty when nobody answers.
 using AskServer = std::function<nlohmann::json(const std::string& path)>;
 
 // What may stand in the place of the last of `words` (the line behind the program's name; the last word may

@@ -80,8 +80,10 @@ Findings etcd(const Host& host, const std::string& config) {
   const bool serves = static_cast<size_t>(answering) > members.size() / 2;
   Findings findings{
       {"etcd", serves ? Verdict::kOk : Verdict::kProblem,
-       fmt::format("{} of {} members answer, version {}", answering, members.size(),
-                   versions.empty() ? "not known" : fmt::format("{}", fmt::join(versions, " and "))),
+       members.empty()
+           ? "no member answers of those that metadata_log has"
+           : fmt::format("{} of {} members answer, version {}", answering, members.size(),
+                         versions.empty() ? "not known" : fmt::format("{}", fmt::join(versions, " and "))),
        serves ? "" : "systemctl status etcd, on the hosts of the members"}};
   for (const json& problem : cluster.value("problems", json::array()))
     findings.push_back({"cluster", serves ? Verdict::kWarning : Verdict::kProblem,

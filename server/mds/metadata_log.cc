@@ -79,12 +79,38 @@ Result<> check_without_log(KeyValueStore& store) {
       "take the store out of the log with --leave-log");
 }
 
+namespace {
+
+// Whether others go on with a log that a store has been taken out of.
+std::string rest_of_log(const Config& config, const std::string& identity) {
+  const std::string& prefix = config.metadata_log.prefix;
+  if (config.metadata_log.endpoints.empty()) return "metadata_log is not set: etcd was not asked";
+  const EtcdOptions options = etcd_options(config);
+  if (const auto sound = check_files_of(options); !sound)
+    return "etcd could not be asked: " + sound.error().to_string();
+  const console::Cluster cluster = survey_once(options, {prefix});
+  if (cluster.log.empty()) return cluster.problems.front().detail + " " + cluster.problems.front().fix;
+  if (cluster.log != identity) return "etcd has log " + cluster.log + " under " + prefix;
+  if (!cluster.leader.empty())
+    return cluster.leader + " goes on with the log: stop it before this store is served";
+  return "etcd still has the log under " + prefix +
+         ", so this server does not begin another one there: if nobody is to go on with it, erase it "
+         "(etcdctl del --prefix " +
+         prefix + "/)";
+}
+
+}  // namespace
+
 int run_leave_log(const Config& config) {
   SystemClock clock;
   EventLoop loop(clock);
   const std::string path = metadata_path(config);
+  std::string identity;
   const Result<> left = [&]() -> Result<> {
     TRY_ASSIGN(const auto store, RocksdbStore::open(loop, {.path = path, .create = false}));
+    // One that an older program wrote is left, too.
+    const auto position = read_position(*store);
+    if (!position || *position) identity = position ? (*position)->identity : "?";
     TRY(erase_position(*store));
     return store->close();
   }();
@@ -92,7 +118,11 @@ int run_leave_log(const Config& config) {
     fmt::print(stderr, "pnfsrdma-mdsd: {}\n", left.error().to_string());
     return 2;
   }
-  fmt::print("the metadata store {} belongs to no log\n", path);
+  if (identity.empty()) {
+    fmt::print("the metadata store {} belonged to no log\n", path);
+    return 0;
+  }
+  fmt::print("{}\nthe metadata store {} belongs to no log any more\n", rest_of_log(config, identity), path);
   return 0;
 }
 

@@ -30,8 +30,8 @@ Result<bool> follow_until_leading(EventLoop& loop, LogMember& member, KeyValueSt
 // A store that belongs to a log must not be served without it: EINVAL, with what to do.
 Result<> check_without_log(KeyValueStore& store);
 
-// `pnfsrdma-mdsd --leave-log`: with the daemon not running, the metadata store belongs to no log from now on. 0; 2: it
-// cannot be opened.
+// `pnfsrdma-mdsd --leave-log`: with the daemon not running, the metadata store belongs to no log from now on. Says,
+// too, what etcd has of that log: takes four seconds. 0; 2: it cannot be opened.
 int run_leave_log(const Config& config);
 
 // `pnfsrdma-mdsd --cluster-status`: prints what the REST API says of the cluster, as JSON; on any of its hosts, whether

@@ -296,10 +296,23 @@ class Takeover(unittest.TestCase):
         self.assertIn("--leave-log", refused.stderr)
         left = subprocess.run([*command, "--leave-log"], capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(left.returncode, 0, left.stderr)
+        self.assertIn("etcd was not asked", left.stdout)
         # It has a log no more, and so may not go on with that one.
         self.cluster.launch("mds2")
         self.assertEqual(self.cluster.processes["mds2"].wait(timeout=30), 1)
         self.assertIn("copy its metadata", self.cluster.log("mds2"))
+
+    def test_a_store_that_leaves_its_log_says_who_goes_on_with_it(self):
+        def leave(name):
+            return subprocess.run([self.cluster.program("mdsd"), "--config", str(self.cluster.home / f"{name}.json"),
+                                   "--leave-log"], capture_output=True, text=True, timeout=60, check=True).stdout
+        self.cluster.stop("mds2")
+        said = leave("mds2")
+        self.assertIn("mds goes on with the log", said)
+        self.assertIn("belongs to no log any more", said)
+        self.assertIn("belonged to no log", leave("mds2"))
+        self.cluster.stop("mds")
+        self.assertIn("etcd still has the log under", leave("mds"))
 
 
 if __name__ == "__main__":

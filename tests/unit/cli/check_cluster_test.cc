@@ -76,6 +76,8 @@ TEST_F(DoctorOfACluster, MembersAndVersions) {
   expect("etcd", Verdict::kOk, "2 of 3 members answer, version 3.4.23 and 3.5.9");
   cluster["members"][1]["state"] = "away";
   expect("etcd", Verdict::kProblem, "1 of 3 members answer");
+  cluster["members"] = json::array();
+  expect("etcd", Verdict::kProblem, "no member answers");
 }
 
 TEST_F(DoctorOfACluster, WhatTheServerFindsWrongIsShown) {

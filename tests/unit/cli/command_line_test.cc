@@ -43,6 +43,7 @@ class CommandLine : public ::testing::Test {
   nlohmann::json server = {
       {"/bricks", {{{"id", "5e1f"}, {"address", "unix:/run/a"}}, {{"id", "77aa"}, {"address", "tcp:b:1"}}}},
       {"/users", {{{"name", "eve"}, {"role", "viewer"}}}},
+      {"/cluster", {{{"name", "mds-b"}, {"address", "https://192.0.2.2:2379"}}}},
       {"/snapshots", {{{"id", 3}, {"name", "monday"}, {"created", "2026-03-01T09:30:00Z"}}}},
       {"/jobs", {{{"id", 12}, {"kind", "check"}}}},
       {"/clients", {{{"id", "00ff"}, {"name", "host-a"}}}},
@@ -175,6 +176,9 @@ TEST_F(CommandLine, CompletionKnowsWhatTheServerHas) {
   EXPECT_THAT(complete({"job", "follow", ""}), word("12"));
   EXPECT_THAT(complete({"snapshot", "remove", ""}), word("monday"));
   EXPECT_THAT(complete({"snapshot", "pin", ""}), word("monday"));
+  EXPECT_THAT(complete({"cluster", "leave", ""}),
+              testing::ElementsAre(Candidate{"mds-b", "https://192.0.2.2:2379"}));
+  EXPECT_THAT(complete({"cluster", "join", ""}), testing::IsEmpty());  // a token
   EXPECT_THAT(complete({"snapshot", "schedule", "--"}), word("--hourly"));
   EXPECT_THAT(complete({"config", "set", ""}), word("log_level"));
   EXPECT_THAT(complete({"config", "set", ""}), Not(word("listen")));  // cannot be set
