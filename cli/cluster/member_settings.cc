@@ -18,6 +18,7 @@ using nlohmann::json;
 constexpr const char* kByUs = "# By pnfsrdma cluster.";
 constexpr const char* kNameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 constexpr size_t kNameSizeMax = 63;
+constexpr uint16_t kCopiesPort = 8445;
 
 bool is_ip_address(const std::string& text) {
   std::array<unsigned char, 16> address{};
@@ -129,6 +130,8 @@ json metadata_log_of(const MemberSettings& settings, const MemberPaths& paths, c
               {"ca_file", paths.authority()},
               {"certificate", paths.mds_certificate()},
               {"key", paths.mds_key()}});
+  if (!log.contains("copies"))
+    log["copies"] = https_url(settings.address, kCopiesPort).substr(std::string_view("https://").size());
   return log;
 }
 

@@ -63,6 +63,14 @@ Finding election(const Host& host) {
                       kElectionDefaultMs, path)};
 }
 
+Finding copies(const json& log) {
+  const std::string address = text_at(log, "/copies");
+  if (!address.empty()) return {"copies", Verdict::kOk, "of the metadata are given at " + address, ""};
+  return {"copies", Verdict::kWarning,
+          "metadata_log.copies is not set: who was away for too long has to be given a copy by hand",
+          "pnfsrdma cluster join sets it on a member; else in mdsd.json: \"copies\": \"ADDRESS:8445\""};
+}
+
 // What the metadata server of this host sees: the members of etcd, and what is wrong.
 Findings etcd(const Host& host, const std::string& config) {
   const auto text = host.run({daemon_program(), "--config", config, "--cluster-status"});
@@ -104,6 +112,7 @@ Findings check_cluster(const Host& host) {
   if (host.exists(paths.etcd_certificate())) certificates.insert(paths.etcd_certificate());
   for (const std::string& path : certificates)
     if (!path.empty()) findings.push_back(certificate(host, path));
+  findings.push_back(copies(log));
   findings.push_back(election(host));
   return findings;
 }

@@ -211,26 +211,38 @@ Result<> serve(const Config& config, const std::string& config_path) {
     if (outcome) outcome = std::unexpected(std::move(why));
     loop.stop();
   };
-  TRY_ASSIGN(
-      std::unique_ptr<KeyValueStore> store, open_store(loop, config, [&](const Error& failed) {
-        // What is in memory and not on the medium can be trusted no more: end, recover at the next
-        // start.
-        log_error(
-            "mds",
-            "metadata-sync-failed error=\"{}\" what=\"stopping: no further change can be made durable\"",
-            failed.to_string());
-        note_failed_sync(metadata_path(config), random);
-        end(failed.in("syncing the metadata"));
-      }));
+  const auto open = [&] {
+    return open_store(loop, config, [&](const Error& failed) {
+      // What is in memory and not on the medium can be trusted no more: end, recover at the next start.
+      log_error("mds",
+                "metadata-sync-failed error=\"{}\" what=\"stopping: no further change can be made durable\"",
+                failed.to_string());
+      note_failed_sync(metadata_path(config), random);
+      end(failed.in("syncing the metadata"));
+    });
+  };
+  TRY_ASSIGN(std::unique_ptr<KeyValueStore> store, open());
+  KeyValueStore* engine = nullptr;  // what is behind the log
   TRY_ASSIGN(std::string host_boot, read_host_boot_id(metadata_path(config)));
   if (config.metadata_log.endpoints.empty()) {
     TRY(check_without_log(*store));
   } else {
-    TRY_ASSIGN(log, metadata_log_member(loop, random, lead_clock, config, &ServiceManager::status));
     manager.ready();
-    TRY_ASSIGN(const bool leads, follow_until_leading(loop, *log, *store, signals, [&] { return !outcome; }));
-    TRY(outcome);
-    if (!leads) return store->close();
+    for (bool leads = false; !leads;) {
+      TRY_ASSIGN(log, metadata_log_member(loop, random, lead_clock, config, &ServiceManager::status));
+      const auto led = follow_until_leading(loop, *log, *store, signals, [&] { return !outcome; });
+      TRY(outcome);
+      leads = led && *led;
+      if (leads) continue;
+      if (!led && log->copy_from().empty()) return std::unexpected(led.error());
+      TRY(store->close());
+      if (led) return {};
+      store.reset();
+      TRY_ASSIGN(const bool copied, begin_with_copy(loop, config, log->copy_from(), led.error(), signals));
+      if (!copied) return {};
+      TRY_ASSIGN(store, open());
+    }
+    engine = store.get();
     manager.busy(kLongestOpening);
     store = log->open(std::move(store), [&](const Error& lost) {
       if (lost.number() == ESTALE) {
@@ -366,6 +378,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   // By TCP last: whoever waits for the server asks there, and then mounts by either.
   TRY_ASSIGN(auto rdma_listeners, open_rdma_listeners(loop, config, iwarp, service, destruction));
   TRY_ASSIGN(auto listeners, listen(loop, config, service));
+  std::unique_ptr<CopyServer> copies = engine == nullptr ? nullptr : open_copies(loop, *engine, config);
   manager.ready();
   log_info("mds", "ready start={} same_boot={} version={}", boot.boot_count, boot.same_host_boot, version());
   loop.run();
@@ -374,6 +387,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
   manager.stopping();
   log_info("mds", "stopping");
   console.reset();
+  copies.reset();
   listeners.clear();
   rdma_listeners.clear();
   loop.unwatch(signals.get());

@@ -7,17 +7,25 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <optional>
 #include <utility>
 
 #include "server/console/inventory_json.h"
 #include "server/mds/admin/cluster_watch.h"
+#include "server/mds/log/copy_client.h"
 #include "server/mds/meta/rocksdb_store.h"
+#include "server/service/service_manager.h"
+#include "shared/base/guarded.h"
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::mds {
 namespace {
+
+constexpr Milliseconds kCopyTurn{100};
 
 Result<std::string> name_of_host() {
   std::array<char, 256> name{};
@@ -25,6 +33,27 @@ Result<std::string> name_of_host() {
     return std::unexpected(Error::from_errno("gethostname"));
   return std::string(name.data());
 }
+
+// Sees the signals that end the daemon, while somebody turns the loop.
+class EndSignals {
+ public:
+  EndSignals(EventLoop& loop, const FileDescriptor& signals) : loop_(loop), signals_(signals) {
+    loop.watch(signals.get(), EPOLLIN, [this](uint32_t) {
+      signalfd_siginfo signal{};
+      while (read(signals_.get(), &signal, sizeof(signal)) == static_cast<ssize_t>(sizeof(signal)))
+        came_ = came_ || signal.ssi_signo == SIGTERM || signal.ssi_signo == SIGINT;
+    });
+  }
+  ~EndSignals() { loop_.unwatch(signals_.get()); }
+  EndSignals(const EndSignals&) = delete;
+  EndSignals& operator=(const EndSignals&) = delete;
+  bool came() const { return came_; }
+
+ private:
+  EventLoop& loop_;
+  const FileDescriptor& signals_;
+  bool came_ = false;
+};
 
 }  // namespace
 
@@ -50,6 +79,7 @@ Result<std::unique_ptr<LogMember>> metadata_log_member(EventLoop& loop, Random& 
       LogMember::Options{.prefix = log.prefix,
                          .name = std::move(name),
                          .place = std::move(place),
+                         .copies = log.copies.empty() ? "" : "https://" + log.copies,
                          .connect = [options] { return std::make_unique<EtcdClient>(options); },
                          .clock = clock,
                          .status = std::move(status)});
@@ -57,15 +87,48 @@ Result<std::unique_ptr<LogMember>> metadata_log_member(EventLoop& loop, Random& 
 
 Result<bool> follow_until_leading(EventLoop& loop, LogMember& member, KeyValueStore& store,
                                   const FileDescriptor& signals, const std::function<bool()>& failed) {
-  bool stopping = false;
-  loop.watch(signals.get(), EPOLLIN, [&](uint32_t) {
-    signalfd_siginfo signal{};
-    while (read(signals.get(), &signal, sizeof(signal)) == static_cast<ssize_t>(sizeof(signal)))
-      stopping = stopping || signal.ssi_signo == SIGTERM || signal.ssi_signo == SIGINT;
+  const EndSignals end(loop, signals);
+  return member.lead(store, [&] { return end.came() || failed(); });
+}
+
+// In a thread of its own: it may take long.
+Result<bool> begin_with_copy(EventLoop& loop, const Config& config, const std::string& from, const Error& why,
+                             const FileDescriptor& signals) {
+  log_warning("mds", "copy-wanted from={} why=\"{}\"", from, why.to_string());
+  ServiceManager::status("standby: takes a copy of the metadata from " + from);
+  const MetadataLogConfig& log = config.metadata_log;
+  const CopySource source{from, log.ca_file, log.certificate, log.key};
+  std::atomic<bool> stopping = false;
+  Guarded<std::optional<Result<>>> outcome;
+  Thread thread([&] {
+    Result<> done = begin_with_copy(source, metadata_path(config), stopping);
+    *outcome.lock() = std::move(done);
   });
-  auto leads = member.lead(store, [&] { return stopping || failed(); });
-  loop.unwatch(signals.get());
-  return leads;
+  const EndSignals end(loop, signals);
+  while (!*outcome.lock()) {
+    loop.run_once(kCopyTurn);
+    stopping = end.came();
+  }
+  thread.join();
+  const Result<> taken = **outcome.lock();
+  if (taken) return true;
+  if (taken.error().number() == ECANCELED) return false;
+  return std::unexpected(taken.error().in("a copy of the metadata"));
+}
+
+std::unique_ptr<CopyServer> open_copies(EventLoop& loop, KeyValueStore& store, const Config& config) {
+  const MetadataLogConfig& log = config.metadata_log;
+  if (log.endpoints.empty() || log.copies.empty()) return nullptr;
+  auto started = CopyServer::start(loop, store,
+                                   {.listen = log.copies,
+                                    .authority = log.ca_file,
+                                    .certificate = log.certificate,
+                                    .key = log.key,
+                                    .directory = metadata_path(config) + ".given"});
+  if (started) return std::move(*started);
+  log_error("mds", "copies-not-listening error=\"{}\" what=\"files are still served\"",
+            started.error().to_string());
+  return nullptr;
 }
 
 Result<> check_without_log(KeyValueStore& store) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "server/mds/admin/config.h"
+#include "server/mds/log/copy_server.h"
 #include "server/mds/log/etcd_client.h"
 #include "server/mds/log/log_member.h"
 #include "shared/base/event_loop.h"
@@ -26,6 +27,15 @@ EtcdOptions etcd_options(const Config& config);
 // LogMember::lead() until a signal ends the daemon, or `failed` says so. False: it did.
 Result<bool> follow_until_leading(EventLoop& loop, LogMember& member, KeyValueStore& store,
                                   const FileDescriptor& signals, const std::function<bool()>& failed);
+
+// Behind an error of it, `why`: the copy from LogMember::copy_from() in the place of the metadata store, which is
+// closed. False: a signal ends the daemon. Errors as of the other begin_with_copy().
+Result<bool> begin_with_copy(EventLoop& loop, const Config& config, const std::string& from, const Error& why,
+                             const FileDescriptor& signals);
+
+// Copies of the store for others, while this server leads. Null: none are given, or nobody can listen there, which is
+// no reason to keep clients from their files: it is logged. `store`: as of CopyServer.
+std::unique_ptr<CopyServer> open_copies(EventLoop& loop, KeyValueStore& store, const Config& config);
 
 // A store that belongs to a log must not be served without it: EINVAL, with what to do.
 Result<> check_without_log(KeyValueStore& store);

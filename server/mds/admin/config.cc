@@ -12,6 +12,7 @@
 #include <set>
 
 #include "shared/rpc/limits.h"
+#include "shared/rpc/socket_address.h"
 
 namespace pnfsrdma::mds {
 
@@ -219,6 +220,7 @@ Result<MetadataLogConfig> parse_metadata_log(const Json& json) {
   reader.text("ca_file", parsed.ca_file);
   reader.text("certificate", parsed.certificate);
   reader.text("key", parsed.key);
+  reader.text("copies", parsed.copies);
   for (const std::string& endpoint : parsed.endpoints) {
     const size_t scheme = endpoint.find("://");
     const bool known = endpoint.starts_with("http://") || endpoint.starts_with("https://");
@@ -231,13 +233,21 @@ Result<MetadataLogConfig> parse_metadata_log(const Json& json) {
   if (parsed.name.find_first_of("/\n") != std::string::npos) reader.wrong("name", "must not contain \"/\"");
   if (parsed.certificate.empty() != parsed.key.empty())
     reader.wrong("certificate", "and \"key\" must be given together, or neither");
+  if (!parsed.copies.empty()) {
+    const auto address = rpc::SocketAddress::parse(parsed.copies, 0);
+    if (!address || parsed.copies.find_first_of("/ \n") != std::string::npos)
+      reader.wrong("copies", "must be of the form \"host:port\"");
+    if (parsed.ca_file.empty() || parsed.certificate.empty())
+      reader.wrong("copies", "needs \"ca_file\", \"certificate\" and \"key\": it has all metadata");
+  }
   TRY(reader.end());
   return parsed;
 }
 
 Json metadata_log_to_json(const MetadataLogConfig& from) {
   return {{"endpoints", from.endpoints}, {"prefix", from.prefix},           {"name", from.name},
-          {"ca_file", from.ca_file},     {"certificate", from.certificate}, {"key", from.key}};
+          {"ca_file", from.ca_file},     {"certificate", from.certificate}, {"key", from.key},
+          {"copies", from.copies}};
 }
 
 Json export_to_json(const Export& from) {

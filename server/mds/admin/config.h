@@ -30,6 +30,7 @@ struct MetadataLogConfig {
   std::string ca_file;                 // PEM: who signed etcd's certificates; empty: whom the host trusts
   std::string certificate;             // PEM: what this server shows to etcd; empty: nothing
   std::string key;                     // PEM, of that certificate
+  std::string copies;  // "host:port", where this one gives copies of its metadata; empty: nowhere
 };
 
 // What the administrator may set. JSON with the members' names; every one may be left out.

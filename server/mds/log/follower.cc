@@ -52,10 +52,12 @@ Result<> Follower::take(const std::vector<KeyRow>& rows) {
 }
 
 Error Follower::missing() const {
-  return {ENODATA,
-          "the log in etcd no longer has " + keys_.value(next()) +
-              ", which comes next here: this server was away for too long. Stop the server that is up to "
-              "date, copy its metadata directory to this one, and start both"};
+  return {
+      ENODATA,
+      "the log in etcd no longer has " + keys_.value(next()) +
+          ", which comes next here: this server was away for too long. With metadata_log.copies on both, it "
+          "begins with a copy by itself; else stop the server that is up to date, copy its metadata "
+          "directory to this one, and start both"};
 }
 
 Error went_back(const std::string& key) {

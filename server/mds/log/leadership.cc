@@ -9,7 +9,7 @@ namespace pnfsrdma::mds {
 
 LeadClaim LeadClaim::parse(std::string_view text) {
   LeadClaim claim;
-  for (std::string* field : {&claim.name, &claim.start, &claim.place}) {
+  for (std::string* field : {&claim.name, &claim.start, &claim.place, &claim.copies}) {
     const size_t end = std::min(text.find('\n'), text.size());
     *field = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));

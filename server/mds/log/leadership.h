@@ -28,8 +28,11 @@ struct LeadClaim {
   // Of the host's boot and the metadata's directory. The engine lets one process at a time have that directory: who has
   // it, and finds the claim of an earlier process there, knows that this one has ended.
   std::string place;
+  std::string copies = {};  // where it gives copies of its store, "https://host:port"; empty: nowhere
 
-  std::string text() const { return name + "\n" + start + "\n" + place; }
+  std::string text() const {
+    return name + "\n" + start + "\n" + place + (copies.empty() ? "" : "\n" + copies);
+  }
   static LeadClaim parse(std::string_view text);
   bool operator==(const LeadClaim&) const = default;
 };

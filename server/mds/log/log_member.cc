@@ -57,7 +57,7 @@ LogMember::LogMember(EventLoop& loop, Random& random, Options options)
       random_(random),
       options_(std::move(options)),
       keys_{options_.prefix},
-      claim_{options_.name, random_digits(random), options_.place},
+      claim_{options_.name, random_digits(random), options_.place, options_.copies},
       server_(options_.connect()),
       watch_(options_.place),
       last_revision_(kNever),
@@ -150,9 +150,12 @@ Result<bool> LogMember::try_join(KeyValueStore& store) {
     return false;  // looks again: another server may have been first
   }
   if (!from_nothing || !keys->identity.ends_with(kFromNothing)) {
-    return fail(EINVAL, "the log in etcd under " + keys_.prefix +
-                            " began with the metadata of another server: stop that one, copy its metadata "
-                            "directory to this one, and start both");
+    if (from_nothing) copy_from_ = keys->seen.claim.copies;
+    return fail(EINVAL,
+                "the log in etcd under " + keys_.prefix +
+                    " began with the metadata of another server: stop that one, copy its metadata "
+                    "directory to this one, and start both. (An empty one gets a copy by itself where "
+                    "metadata_log.copies is set)");
   }
   position_ = {identity, {}};
   TRY(begin_at(store, position_));
@@ -223,9 +226,13 @@ Result<std::optional<size_t>> LogMember::follow(Follower& follower) {
   const auto rows = server_->range(keys_.value(follower.next()), keys_.values_end(), kValuesRead);
   answered(rows ? Result<>() : std::unexpected(rows.error()));
   if (!rows) return std::nullopt;
-  TRY(follower.take(*rows));
+  const Result<> brought = follower.take(*rows);
+  const bool behind = trimmed_ >= follower.next();
+  const bool there = std::ranges::find(*rows, keys_.value(follower.next()), &KeyRow::key) != rows->end();
+  if (behind && !there && lead_ == 0) copy_from_ = keys->seen.claim.copies;
+  TRY(brought);
   if (rows->empty()) {
-    if (trimmed_ >= follower.next()) return std::unexpected(follower.missing());
+    if (behind) return std::unexpected(follower.missing());
     TRY_ASSIGN(const bool sound, check_last(follower.last()));
     if (!sound) return std::nullopt;
   } else {

@@ -29,8 +29,9 @@ class LogMember {
  public:
   struct Options {
     std::string prefix;
-    std::string name;   // of this server among the others
-    std::string place;  // LeadClaim::place
+    std::string name;         // of this server among the others
+    std::string place;        // LeadClaim::place
+    std::string copies = {};  // LeadClaim::copies
     ConnectKeyServer connect;
     const Clock& clock;  // of the lead: BootClock. Outlives this
     // What this server does, for people; called when that has changed. May be null.
@@ -48,6 +49,10 @@ class LogMember {
   // the log that is gone, or the log a part of what it has (ENODATA); a newer program leads (ENOTSUP); the lead was
   // lost at once (ESTALE); what the store gives.
   Result<bool> lead(KeyValueStore& store, const std::function<bool()>& stopping);
+
+  // After an error of lead(): who leads gives a copy there, with which this server may begin: its store is empty, or
+  // the log no longer reaches it. Empty: nobody, or it need not.
+  const std::string& copy_from() const { return copy_from_; }
 
   // After lead(): `store` behind the log. `failed` is posted to the loop, once: the lead (ESTALE), the log or the store
   // is lost, the daemon must end. The result ends before this object.
@@ -118,6 +123,7 @@ class LogMember {
   // Added to by the thread that writes the log, which ends before this does.
   LatencyHistogram commits_;
   std::atomic<uint64_t> bytes_ = 0;
+  std::string copy_from_;
   std::string status_;
   bool complained_ = false;
   bool full_ = false;

@@ -85,6 +85,37 @@ Result<> Checkpoints::check(rocksdb::DB& database, SnapshotNumber number) {
                        std::to_string(wanted));
 }
 
+// The checkpoints last: one that was made meanwhile is dropped by whoever makes it again. (None goes meanwhile.)
+Result<> Checkpoints::copy_to(rocksdb::DB& database, const std::string& path) {
+  rocksdb::Checkpoint* created = nullptr;
+  rocksdb::Status status = rocksdb::Checkpoint::Create(&database, &created);
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(created);
+  if (status.ok()) status = checkpoint->CreateCheckpoint(path);
+  TRY(outcome_of(status, "copying the metadata to " + path));
+  return link_checkpoints(path + "/" + kDirectory);
+}
+
+Result<> Checkpoints::link_checkpoints(const std::string& path) {
+  std::vector<std::string> numbers;
+  const rocksdb::Status listed = env_.GetChildren(directory_, &numbers);
+  if (listed.IsNotFound() || listed.IsPathNotFound()) return {};
+  TRY(outcome_of(listed, "reading " + directory_));
+  TRY(outcome_of(env_.CreateDir(path), "making " + path));
+  for (const std::string& number : numbers) {
+    const auto found = named(number);
+    if (!found || found->half_made) continue;
+    std::vector<std::string> names;
+    TRY(outcome_of(env_.GetChildren(directory_ + "/" + number, &names), "reading " + directory_));
+    TRY(outcome_of(env_.CreateDir(path + "/" + number), "making " + path));
+    for (const std::string& name : names) {
+      if (name == "." || name == "..") continue;
+      const std::string file = "/" + number + "/" + name;
+      TRY(outcome_of(env_.LinkFile(directory_ + file, path + file), "linking " + directory_ + file));
+    }
+  }
+  return {};
+}
+
 Result<> Checkpoints::remove(SnapshotNumber number) {
   return remove_directory(stores_.path_of(number));
 }

@@ -22,6 +22,9 @@ class Checkpoints {
   // What the database has. It is durable, and could be read, when this returns; else nothing is left of it. Nobody
   // writes into the database meanwhile. EEXIST, ENOSPC, EIO.
   Result<> make(rocksdb::DB& database, SnapshotNumber number);
+  // Makes the directory `path` a database of its own, with what the database has at some moment of the call, and with
+  // its checkpoints. ENOSPC, EIO.
+  Result<> copy_to(rocksdb::DB& database, const std::string& path);
   // None is no error.
   Result<> remove(SnapshotNumber number);
   // Removes all others, and what is left of those half made.
@@ -36,6 +39,7 @@ class Checkpoints {
   Result<> remove_directory(const std::string& path);
   Result<> try_make(rocksdb::DB& database, SnapshotNumber number);
   Result<> check(rocksdb::DB& database, SnapshotNumber number);
+  Result<> link_checkpoints(const std::string& path);
 
   rocksdb::Env& env_;
   const std::string path_;

@@ -288,6 +288,10 @@ class RocksdbEngine final : public KeyValueStore {
         std::move(done));
   }
 
+  void copy_to(const std::string& path, std::function<void(Result<>)> done) {
+    in_copier([this, path] { return checkpoints_->copy_to(*database_, path); }, std::move(done));
+  }
+
   Result<> keep_checkpoints(const std::set<SnapshotNumber>& kept) override {
     return checkpoints_->keep(kept);
   }
@@ -602,6 +606,11 @@ Result<std::unique_ptr<KeyValueStore>> RocksdbStore::open(EventLoop& loop, const
     return std::unexpected(checked.error().in("opening the metadata store " + options.path));
   }
   return store;
+}
+
+void RocksdbStore::copy_to(KeyValueStore& store, const std::string& path,
+                           std::function<void(Result<>)> done) {
+  static_cast<RocksdbEngine&>(store).copy_to(path, std::move(done));
 }
 
 }  // namespace pnfsrdma::mds

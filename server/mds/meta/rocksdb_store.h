@@ -37,6 +37,11 @@ class RocksdbStore {
   // then, and the daemon must end.
   static Result<std::unique_ptr<KeyValueStore>> open(EventLoop& loop, const RocksdbOptions& options,
                                                      std::function<void(Error)> failed = nullptr);
+
+  // Makes the directory `path`, which is not there, a store of its own out of links: with what `store`, which open()
+  // gave, has committed by now or by then, and with its checkpoints. `done` as of KeyValueStore::checkpoint(). ENOSPC,
+  // EIO: the directory may be there.
+  static void copy_to(KeyValueStore& store, const std::string& path, std::function<void(Result<>)> done);
 };
 
 }  // namespace pnfsrdma::mds

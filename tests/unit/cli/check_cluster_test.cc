@@ -113,6 +113,13 @@ TEST_F(DoctorOfACluster, TheMembersOwnCertificateIsLookedAtToo) {
   expect("certificate /etc/pnfsrdma/cluster/etcd.pem", Verdict::kWarning, "ends in 1 days");
 }
 
+TEST_F(DoctorOfACluster, CopiesAreGivenSomewhere) {
+  expect("copies", Verdict::kWarning, "metadata_log.copies is not set");
+  host.files["/etc/pnfsrdma/mdsd.json"] =
+      R"({"metadata_log": {"endpoints": ["https://a:1"], "copies": "192.0.2.1:8445"}})";
+  expect("copies", Verdict::kOk, "192.0.2.1:8445");
+}
+
 TEST_F(DoctorOfACluster, AnElectionIsShorterThanALead) {
   expect("etcd election", Verdict::kOk, "1000 ms");
   host.files["/etc/default/etcd"] = "# ETCD_ELECTION_TIMEOUT=9000\nETCD_ELECTION_TIMEOUT=\"1900\"";

@@ -71,6 +71,8 @@ TEST(MemberSettings, TheServerAsksItsOwnHostFirstAndKeepsWhatItHas) {
   EXPECT_EQ(log["key"], "/etc/pnfsrdma/cluster/mds.key");
   EXPECT_EQ(log["prefix"], "/pnfsrdma");
   EXPECT_EQ(log["other"], 1);
+  EXPECT_EQ(log["copies"], "192.0.2.2:8445");
+  EXPECT_EQ(metadata_log_of(second(), {}, {{"copies", "192.0.2.9:1"}})["copies"], "192.0.2.9:1");
 }
 
 TEST(MemberSettings, AddressesOfIpv6HaveBrackets) {

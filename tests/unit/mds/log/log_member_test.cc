@@ -50,6 +50,7 @@ class Server {
         LogMember::Options{.prefix = "/test",
                            .name = name_,
                            .place = place_,
+                           .copies = copies,
                            .connect = keys_.connector(),
                            .clock = clock_,
                            .status = [this](const std::string& text) { status = text; }});
@@ -83,8 +84,11 @@ class Server {
   LogMember::Costs costs() const { return member_->costs(); }
   std::string get(std::string_view key) { return store().get(key).value().value_or("-"); }
 
+  const std::string& copy_from() const { return member_->copy_from(); }
+
   std::optional<Error> failed;
   std::string status;
+  std::string copies;  // where it gives some
 
  private:
   void keep() {
@@ -119,6 +123,13 @@ class Member : public ::testing::Test {
   // Follows until the log has nothing more, and stops.
   Result<bool> follow(Server& server, int looks = 3) {
     return server.lead([looks, left = looks]() mutable { return left-- < 0; });
+  }
+  // Of a store that has the log from its beginning.
+  Batch position_in_the_log() {
+    Batch batch;
+    const std::string identity = server_.value(keys_.identity());
+    put_position(batch, {identity.substr(0, identity.find(' ')), {}});
+    return batch;
   }
   void ghost_leads() { server_.put(keys_.leader(), LeadClaim{"ghost", "0", "ghost's"}.text()); }
   bool leads(const std::string& name) { return LeadClaim::parse(server_.value(keys_.leader())).name == name; }
@@ -285,6 +296,36 @@ TEST_F(Member, WhoMissesAPartOfTheLogNeverLeads) {
   server_.erase(keys_.value(2));  // no value at all is there any more
   EXPECT_EQ(b.lead().error().number(), ENODATA);
   EXPECT_FALSE(server_.rows().contains(keys_.leader()));
+}
+
+TEST_F(Member, WhoMayBeginWithACopyIsToldWhere) {
+  Server a(loop_, server_, lead_clock_, "a");
+  Server away(loop_, server_, lead_clock_, "away");
+  Server empty(loop_, server_, lead_clock_, "empty");
+  Server strange(loop_, server_, lead_clock_, "strange");
+  strange.put(meta_key("boot"), "a row");
+  a.copies = "https://a:1";
+  a.put(meta_key("boot"), "a row");
+  ASSERT_TRUE(a.lead().value());
+  a.put("x", "1");
+  EXPECT_EQ(empty.lead().error().number(), EINVAL);
+  EXPECT_EQ(empty.copy_from(), "https://a:1");
+  EXPECT_EQ(strange.lead().error().number(), EINVAL);
+  EXPECT_EQ(strange.copy_from(), "");  // it has something of its own
+  ASSERT_TRUE(away.disk().commit(position_in_the_log(), CommitKind::kState));
+  EXPECT_FALSE(follow(away).value());
+  EXPECT_EQ(away.copy_from(), "");
+  // Trimmed by what is said, and not erased yet.
+  a.put("x", "1b");
+  server_.put(keys_.trimmed(), "2");
+  EXPECT_FALSE(follow(away).value());
+  EXPECT_EQ(away.copy_from(), "");
+  a.put("x", "2");
+  a.put("x", "3");
+  server_.put(keys_.trimmed(), "4");
+  for (const LogPosition gone : {1, 2, 3, 4}) server_.erase(keys_.value(gone));
+  EXPECT_EQ(away.lead().error().number(), ENODATA);
+  EXPECT_EQ(away.copy_from(), "https://a:1");
 }
 
 TEST_F(Member, ALogThatWentBackIsNotFollowed) {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "shared/base/result.h"
+
+namespace pnfsrdma::mds {
+
+// Who gives a copy of its store: a CopyServer.
+struct CopySource {
+  std::string url;  // "https://host:port"
+  // PEM files.
+  std::string authority;
+  std::string certificate;
+  std::string key;
+};
+
+// Puts a copy from there in the place of the metadata store `path`, which nobody has open: all of it or nothing, after
+// a crash, too. What was there is kept beside it (".replaced") until the next copy. Blocks. ECANCELED: `stopping`.
+// EBUSY: another server is given one. EIO: no answer, or what the network gives; EPROTO and EBADMSG as of CopyReader;
+// what the disk gives.
+Result<> begin_with_copy(const CopySource& source, const std::string& path,
+                         const std::atomic<bool>& stopping);
+
+}  // namespace pnfsrdma::mds

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/mds/log/copy_server.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+
+#include "server/mds/log/copy_client.h"
+#include "server/mds/meta/rocksdb_store.h"
+#include "shared/base/x509.h"
+
+namespace pnfsrdma::mds {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Who signs the certificates of one cluster.
+class Authority {
+ public:
+  explicit Authority(fs::path folder) : folder_(std::move(folder)), key_(x509::make_key().value()) {
+    fs::create_directories(folder_);
+    certificate_ = x509::begin(key_.get(), "authority").value();
+    X509_set_issuer_name(certificate_.get(), X509_get_subject_name(certificate_.get()));
+    EXPECT_TRUE(x509::add_extension(certificate_, certificate_, NID_basic_constraints, "critical,CA:TRUE"));
+    write("ca.pem", x509::sign(certificate_, key_.get()).value());
+    const x509::Key key = x509::make_key().value();
+    const x509::Certificate made = x509::begin(key.get(), "member").value();
+    X509_set_issuer_name(made.get(), X509_get_subject_name(certificate_.get()));
+    EXPECT_TRUE(x509::add_extension(made, certificate_, NID_subject_alt_name, "IP:127.0.0.1"));
+    write("member.pem", x509::sign(made, key_.get()).value());
+    write("member.key", x509::text_of(key.get()).value());
+  }
+  std::string file(const std::string& name) const { return folder_ / name; }
+
+ private:
+  void write(const std::string& name, const std::string& text) { std::ofstream(file(name)) << text; }
+  const fs::path folder_;
+  x509::Key key_;
+  x509::Certificate certificate_;
+};
+
+class Copies : public ::testing::Test {
+ protected:
+  Copies() {
+    store_ = open("leader");
+    put(*store_, "x", "1");
+    checkpoint(1);
+    put(*store_, "x", "2");
+    checkpoint(2);
+    put(*open("laggard"), "x", "old");
+    start(ours_);
+  }
+  ~Copies() override {
+    server_.reset();
+    store_.reset();
+    fs::remove_all(folder_);
+  }
+  std::string path(const std::string& name) const { return folder_ / name; }
+  std::unique_ptr<KeyValueStore> open(const std::string& name) {
+    return RocksdbStore::open(loop_, {.path = path(name)}, [](const Error&) { FAIL(); }).value();
+  }
+  static void put(KeyValueStore& store, std::string_view key, std::string_view value) {
+    Batch batch;
+    batch.put(key, value);
+    ASSERT_TRUE(store.commit(batch, CommitKind::kNamespace));
+    ASSERT_TRUE(store.sync());
+  }
+  void checkpoint(SnapshotNumber number) {
+    std::optional<Result<>> made;
+    store_->checkpoint(number, [&](Result<> outcome) { made = std::move(outcome); });
+    while (!made) loop_.run_once(Milliseconds(5));
+    ASSERT_TRUE(*made);
+  }
+  void start(const Authority& authority) {
+    server_.reset();
+    auto started = CopyServer::start(loop_, *store_,
+                                     {.listen = "127.0.0.1:0",
+                                      .authority = authority.file("ca.pem"),
+                                      .certificate = authority.file("member.pem"),
+                                      .key = authority.file("member.key"),
+                                      .directory = path("leader.given")});
+    ASSERT_TRUE(started) << started.error().to_string();
+    server_ = std::move(*started);
+  }
+  // While the loop turns.
+  Result<> take(const Authority& authority, bool stop = false) {
+    const CopySource source{"https://127.0.0.1:" + std::to_string(server_->port()), authority.file("ca.pem"),
+                            authority.file("member.pem"), authority.file("member.key")};
+    std::atomic<bool> ended = false;
+    const std::atomic<bool> stopping = stop;
+    Result<> taken;
+    Thread thread([&] {
+      taken = begin_with_copy(source, path("laggard"), stopping);
+      ended = true;
+    });
+    while (!ended) loop_.run_once(Milliseconds(5));
+    thread.join();
+    return taken;
+  }
+  std::string value(const std::string& name) {
+    const auto store = open(name);
+    return store->get("x").value().value_or("-");
+  }
+
+  const fs::path folder_ = fs::temp_directory_path() / ("copies." + std::to_string(getpid()));
+  const Authority ours_{folder_ / "ours"};
+  const Authority others_{folder_ / "others"};
+  SystemClock clock_;
+  EventLoop loop_{clock_};
+  std::unique_ptr<KeyValueStore> store_;
+  std::unique_ptr<CopyServer> server_;
+};
+
+TEST_F(Copies, TakeThePlaceOfAStore) {
+  put(*store_, "x", "3");
+  const Result<> taken = take(ours_);
+  ASSERT_TRUE(taken) << taken.error().to_string();
+  EXPECT_EQ(value("laggard"), "3");
+  EXPECT_EQ(value("laggard.replaced"), "old");
+  EXPECT_TRUE(fs::exists(path("laggard/snapshots/1/CURRENT")));
+  EXPECT_TRUE(fs::exists(path("laggard/snapshots/2/CURRENT")));
+  EXPECT_FALSE(fs::exists(path("laggard.copy")));
+  // The one that gives it goes on, and has nothing of it left; the next one is of now.
+  put(*store_, "x", "4");
+  while (fs::exists(path("leader.given"))) loop_.run_once(Milliseconds(5));
+  ASSERT_TRUE(take(ours_));
+  EXPECT_EQ(value("laggard"), "4");
+  EXPECT_EQ(value("laggard.replaced"), "3");
+}
+
+TEST_F(Copies, AreForMembersOnly) {
+  EXPECT_FALSE(take(others_));  // who does not trust the server
+  start(others_);
+  EXPECT_FALSE(take(ours_));
+  // Whom the server does not trust.
+  start(ours_);
+  fs::copy_file(ours_.file("ca.pem"), others_.file("ca.pem"), fs::copy_options::overwrite_existing);
+  EXPECT_FALSE(take(others_));
+  EXPECT_EQ(value("laggard"), "old");
+  EXPECT_FALSE(fs::exists(path("laggard.copy")));
+}
+
+TEST_F(Copies, WhatCannotBeMadeChangesNothing) {
+  fs::create_directories(path("leader/snapshots/9/directory"));  // which cannot be linked
+  const Result<> refused = take(ours_);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what().find("500"), std::string::npos) << refused.error().what();
+  EXPECT_EQ(value("laggard"), "old");
+  fs::remove_all(path("leader/snapshots/9"));
+  ASSERT_TRUE(take(ours_));  // it is not taken for busy
+}
+
+TEST_F(Copies, AnEndOfTheDaemonEndsIt) {
+  EXPECT_EQ(take(ours_, true).error().number(), ECANCELED);
+  EXPECT_EQ(value("laggard"), "old");
+}
+
+TEST_F(Copies, AWrongAddressOrFileIsSaid) {
+  const auto wrong = [&](const std::string& listen, const std::string& key) {
+    return CopyServer::start(loop_, *store_,
+                             {.listen = listen,
+                              .authority = ours_.file("ca.pem"),
+                              .certificate = ours_.file("member.pem"),
+                              .key = key,
+                              .directory = path("given")})
+        .error()
+        .number();
+  };
+  EXPECT_EQ(wrong("127.0.0.1", ours_.file("member.key")), EINVAL);
+  EXPECT_EQ(wrong("127.0.0.1:0", others_.file("member.key")), EINVAL);
+  EXPECT_EQ(wrong("127.0.0.1:" + std::to_string(server_->port()), ours_.file("member.key")), EADDRINUSE);
+}
+
+}  // namespace
+}  // namespace pnfsrdma::mds
