@@ -33,10 +33,10 @@ Outcome<> move_on(CompoundContext& context, const Inode& inode) {
 
 Outcome<InodePointer> as_its_holder_knows(CompoundContext& context, const InodePointer& inode,
                                           const nfs4::Bitmap& asked) {
-  if (!inode->is_regular() || (asked & attributes_of_data()).none()) return inode;
   Delegations& delegations = context.services.delegations;
   const DelegationState* held = delegations.table().write_delegation(inode->id);
   if (held == nullptr || held->client == context.client_id()) return inode;
+  if ((asked & attributes_of_data()).none()) return inode;
   TRY_ASSIGN(const Told told, context.suspension.ask<Told>(
                                   [&](auto done) { delegations.ask_holder(inode->id, std::move(done)); }));
   // While the operation waited, somebody else has got one.
