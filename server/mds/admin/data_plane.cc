@@ -32,9 +32,10 @@ struct DataPlane::Machinery {
         io(parts.loop, parts.clock, parts.names, bricks, space, table, queue, layouts, options.metadata_era),
         ranges(parts.clock, parts.loop, parts.names, bricks, space, table, queue, layouts),
         copies(parts.clock, parts.names, space, io, ranges),
+        offloads(parts.loop, copies, parts.counters, options.lease),
         clones(parts.loop, parts.clock, parts.names, bricks, space, queue, layouts),
         snapshots(parts.loop, parts.clock, parts.names, space, queue, layouts, io),
-        service(bricks, layouts, granter, committer, io, ranges, copies, clones, paths),
+        service(bricks, layouts, granter, committer, io, ranges, copies, offloads, clones, paths),
         administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {
     bricks.start(
         {.on_lost = [this](BrickNumber brick) { layouts.on_brick_lost(brick); },
@@ -64,6 +65,7 @@ struct DataPlane::Machinery {
   FileIo io;
   FileRanges ranges;
   FileCopy copies;
+  OffloadedCopies offloads;
   FileClone clones;
   SnapshotKeeper snapshots;
   PathReports paths;

@@ -46,7 +46,9 @@ void FileCopy::copy(const What& what, Done done) {
 }
 
 void FileCopy::next_piece(const CopyingPointer& work) {
-  if (work->left() == 0 || (work->copied > 0 && clock_.now() >= work->until)) return end(work, Status::kOk);
+  const bool goes_on = !work->what.goes_on || work->what.goes_on(work->copied);
+  if (!goes_on || work->left() == 0 || (work->copied > 0 && clock_.now() >= work->until))
+    return end(work, Status::kOk);
   read_then(
       names_.store(), lifetime_.token(), [this, work] { return stretch(*work); },
       [this, work](const std::expected<Stretch, Status>& next) {

@@ -31,9 +31,11 @@ class FileCopy {
     uint64_t target_offset = 0;
     uint64_t count = 0;
     bool clear_setid = false;  // of the target: the writer is not privileged
+    // Asked before each piece, with how many bytes are written: whether to go on. Null: yes.
+    std::function<bool(uint64_t copied)> goes_on;
   };
   // So many bytes from the front are in the target, durably: less than asked at the end of the source, after
-  // kBytesMax or kPatience, and where the rest has failed.
+  // kBytesMax or kPatience, where it does not go on, and where the rest has failed.
   struct Copied {
     uint64_t count = 0;
     nfs4::Verifier verifier{};

@@ -26,6 +26,12 @@ nfs4::DeallocateResponse handle(CompoundContext& context, const nfs4::Deallocate
 nfs4::CopyResponse handle(CompoundContext& context, const nfs4::CopyArguments& arguments) {
   return context.services.data.copy(context, arguments);
 }
+nfs4::OffloadStatusResponse handle(CompoundContext& context, const nfs4::OffloadStatusArguments& arguments) {
+  return context.services.data.offload_status(context, arguments);
+}
+nfs4::OffloadCancelResponse handle(CompoundContext& context, const nfs4::OffloadCancelArguments& arguments) {
+  return context.services.data.offload_cancel(context, arguments);
+}
 nfs4::CloneResponse handle(CompoundContext& context, const nfs4::CloneArguments& arguments) {
   return context.services.data.clone(context, arguments);
 }

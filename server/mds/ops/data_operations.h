@@ -21,6 +21,10 @@ class DataOperations {
   virtual nfs4::AllocateResponse allocate(CompoundContext&, const nfs4::AllocateArguments&) = 0;
   virtual nfs4::DeallocateResponse deallocate(CompoundContext&, const nfs4::DeallocateArguments&) = 0;
   virtual nfs4::CopyResponse copy(CompoundContext&, const nfs4::CopyArguments&) = 0;
+  virtual nfs4::OffloadStatusResponse offload_status(CompoundContext&,
+                                                     const nfs4::OffloadStatusArguments&) = 0;
+  virtual nfs4::OffloadCancelResponse offload_cancel(CompoundContext&,
+                                                     const nfs4::OffloadCancelArguments&) = 0;
   virtual nfs4::CloneResponse clone(CompoundContext&, const nfs4::CloneArguments&) = 0;
   virtual nfs4::SeekResponse seek(CompoundContext&, const nfs4::SeekArguments&) = 0;
   virtual nfs4::GetDeviceInfoResponse get_device_info(CompoundContext&,
@@ -32,6 +36,8 @@ class DataOperations {
   virtual nfs4::LayoutStatisticsResponse layout_statistics(CompoundContext&,
                                                            const nfs4::LayoutStatisticsArguments&) = 0;
 
+  // TEST_STATEID of a copy's: BAD_STATEID for none that this client has.
+  virtual nfs4::Status test_copy(ClientId client, const nfs4::Stateid& stateid) const = 0;
   // fs_layout_types of an export's files is kLayoutTypePmem only if this is true (a brick is there).
   virtual bool layouts_available() const = 0;
   // Of the brick that keeps the least: "volatile", "process" or "power"; "unknown" while no brick is there.

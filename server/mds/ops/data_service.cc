@@ -5,11 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "server/mds/ops/handle_keys.h"
+#include "server/mds/state/callback_channel.h"
 #include "server/mds/state/counters.h"
 #include "server/mds/state/delegations.h"
 #include "server/mds/state/server_limits.h"
 
-// READ, WRITE, COMMIT, COPY, CLONE, and what statfs asks.
+// READ, WRITE, COMMIT, COPY, OFFLOAD_STATUS, OFFLOAD_CANCEL, CLONE, and what statfs asks.
 namespace pnfsrdma::mds {
 
 using nfs4::Status;
@@ -31,7 +33,7 @@ nfs4::Content content_of(FileIo::Piece& piece) {
 
 DataService::DataService(BrickSet& bricks, Layouts& layouts, LayoutGranter& granter,
                          LayoutCommitter& committer, FileIo& io, FileRanges& ranges, FileCopy& copies,
-                         FileClone& clones, PathReports& paths)
+                         OffloadedCopies& offloads, FileClone& clones, PathReports& paths)
     : bricks_(bricks),
       layouts_(layouts),
       granter_(granter),
@@ -39,6 +41,7 @@ DataService::DataService(BrickSet& bricks, Layouts& layouts, LayoutGranter& gran
       io_(io),
       ranges_(ranges),
       copies_(copies),
+      offloads_(offloads),
       clones_(clones),
       paths_(paths) {}
 
@@ -202,15 +205,22 @@ Outcome<TwoFiles> two_files(CompoundContext& context, const Arguments& arguments
   if (to.special) TRY(context.recall_delegations(*target));
   return TwoFiles{std::move(source), std::move(target)};
 }
+
+nfs4::WriteOutcome outcome_of(const FileCopy::Copied& copied) {
+  return {.callback_id = {},
+          .count = copied.count,
+          .committed = nfs4::StableHow::kFileSync,
+          .verifier = copied.verifier};
+}
 }  // namespace
 
-// RFC 7862, 15.2: within this server only, and answered when it is done; a client that asked for less waiting gets a
-// shorter copy instead.
+// RFC 7862, 15.2: within this server only. Who does not wait for a long one has a copy that goes on by itself, if there
+// is room for it; all others are answered when it is done, and are short.
 nfs4::CopyResponse DataService::copy(CompoundContext& context, const nfs4::CopyArguments& arguments) {
   if (!arguments.source_servers.empty()) return Status::kNotSupp;
   TRY_ASSIGN(const TwoFiles files, two_files(context, arguments));
   const auto& [source, target] = files;
-  using Answer = std::expected<FileCopy::Copied, Status>;
+  using Answer = std::expected<nfs4::WriteOutcome, Status>;
   TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
     // In here: when it is done, the sizes are others.
     const auto range = source_range(arguments, *source, *target);
@@ -220,18 +230,59 @@ nfs4::CopyResponse DataService::copy(CompoundContext& context, const nfs4::CopyA
     what.target_offset = arguments.target_offset;
     what.count = range->length();
     what.clear_setid = !context.credentials().is_root();
-    auto hold = context.services.delegations.hold(target->id, context.client_id());
-    copies_.copy(what, holding(std::move(hold), std::move(done)));
+    if (!arguments.synchronous && what.count > FileCopy::kBytesMax && offloads_.has_room(*context.client))
+      return done(offload(context, std::move(what)));
+    copies_.copy(what, holding(context.services.delegations.hold(target->id, context.client_id()),
+                               [done](const std::expected<FileCopy::Copied, Status>& copied) {
+                                 if (!copied) return done(std::unexpected(copied.error()));
+                                 done(outcome_of(*copied));
+                               }));
   }));
   TRY(answer);
-  context.services.counters.bytes_read += answer->count;
-  context.services.counters.bytes_written += answer->count;
-  context.count({.read_bytes = answer->count, .write_bytes = answer->count});
-  nfs4::CopyResult result{.outcome = {}, .requirements = {.consecutive = true, .synchronous = true}};
-  result.outcome.count = answer->count;
-  result.outcome.committed = nfs4::StableHow::kFileSync;
-  result.outcome.verifier = answer->verifier;
-  return result;
+  const uint64_t count = answer->count;
+  context.services.counters.bytes_read += count;
+  context.services.counters.bytes_written += count;
+  context.count({.read_bytes = count, .write_bytes = count});
+  const bool synchronous = !answer->callback_id;
+  return nfs4::CopyResult{*answer, {.consecutive = true, .synchronous = synchronous}};
+}
+
+nfs4::WriteOutcome DataService::offload(CompoundContext& context, FileCopy::What what) {
+  const ObjectHandle target = *context.current.handle;
+  Services& services = context.services;
+  auto tell = [&callbacks = services.callbacks, client = context.client_id()](
+                  const nfs4::CallbackOffloadArguments& outcome, std::function<void(bool)> done) {
+    callbacks.call(client, outcome, [done = std::move(done)](const CallbackChannel::Answer& answer) {
+      done(answer && nfs4::status_of(*answer) != Status::kDelay);
+    });
+  };
+  auto hold = services.delegations.hold(what.target, context.client_id());
+  nfs4::WriteOutcome outcome = outcome_of({});
+  outcome.callback_id =
+      offloads_.start({.client = context.client,
+                       .other = make_stateid_other(StateKind::kCopy, services.clock.now(), services.random),
+                       .target = target,
+                       .named = services.handles.encode(target),
+                       .what = std::move(what),
+                       .hold = std::move(hold),
+                       .tell = std::move(tell)});
+  return outcome;
+}
+
+// RFC 7862, 15.9
+nfs4::OffloadStatusResponse DataService::offload_status(CompoundContext& context,
+                                                        const nfs4::OffloadStatusArguments& arguments) {
+  TRY_ASSIGN(nfs4::OffloadStatusResult progress, offloads_.progress(context.client_id(), arguments.stateid));
+  return progress;
+}
+
+// RFC 7862, 15.8. One that has ended is given up likewise: the client wants to hear no more of it.
+nfs4::OffloadCancelResponse DataService::offload_cancel(CompoundContext& context,
+                                                        const nfs4::OffloadCancelArguments& arguments) {
+  TRY_ASSIGN(const Status cancelled, context.suspension.ask<Status>([&](auto done) {
+    offloads_.cancel(context.client_id(), arguments.stateid, std::move(done));
+  }));
+  return cancelled;
 }
 
 // RFC 7862, 15.13

@@ -14,6 +14,7 @@
 #include "server/mds/layout/layout_granter.h"
 #include "server/mds/layout/layouts.h"
 #include "server/mds/ops/data_operations.h"
+#include "server/mds/ops/offloaded_copies.h"
 
 namespace pnfsrdma::mds {
 
@@ -23,7 +24,8 @@ namespace pnfsrdma::mds {
 class DataService final : public DataOperations {
  public:
   DataService(BrickSet& bricks, Layouts& layouts, LayoutGranter& granter, LayoutCommitter& committer,
-              FileIo& io, FileRanges& ranges, FileCopy& copies, FileClone& clones, PathReports& paths);
+              FileIo& io, FileRanges& ranges, FileCopy& copies, OffloadedCopies& offloads, FileClone& clones,
+              PathReports& paths);
 
   nfs4::ReadResponse read(CompoundContext& context, const nfs4::ReadArguments& arguments) override;
   nfs4::ReadPlusResponse read_plus(CompoundContext& context,
@@ -35,6 +37,10 @@ class DataService final : public DataOperations {
   nfs4::DeallocateResponse deallocate(CompoundContext& context,
                                       const nfs4::DeallocateArguments& arguments) override;
   nfs4::CopyResponse copy(CompoundContext& context, const nfs4::CopyArguments& arguments) override;
+  nfs4::OffloadStatusResponse offload_status(CompoundContext& context,
+                                             const nfs4::OffloadStatusArguments& arguments) override;
+  nfs4::OffloadCancelResponse offload_cancel(CompoundContext& context,
+                                             const nfs4::OffloadCancelArguments& arguments) override;
   nfs4::CloneResponse clone(CompoundContext& context, const nfs4::CloneArguments& arguments) override;
   nfs4::SeekResponse seek(CompoundContext& context, const nfs4::SeekArguments& arguments) override;
   nfs4::GetDeviceInfoResponse get_device_info(CompoundContext& context,
@@ -50,6 +56,9 @@ class DataService final : public DataOperations {
   nfs4::LayoutStatisticsResponse layout_statistics(CompoundContext& context,
                                                    const nfs4::LayoutStatisticsArguments& arguments) override;
 
+  nfs4::Status test_copy(ClientId client, const nfs4::Stateid& stateid) const override {
+    return offloads_.test(client, stateid);
+  }
   bool layouts_available() const override { return bricks_.identified(); }
   std::string durability() const override;
   uint32_t layout_block_size() const override { return kGrainSize; }
@@ -59,6 +68,8 @@ class DataService final : public DataOperations {
   // Of all bricks that were ever claimed; none: there is no such brick.
   std::optional<Durability> least_durability() const;
   nfs4::GetDeviceInfoResponse every_device(uint32_t bytes_max) const;
+  // A copy that goes on behind its COPY.
+  nfs4::WriteOutcome offload(CompoundContext& context, FileCopy::What what);
   // ALLOCATE or DEALLOCATE, once its range makes sense.
   enum class Change { kAllocate, kDeallocate };
   nfs4::Status change_range(CompoundContext& context, const nfs4::Stateid& stateid, uint64_t offset,
@@ -77,6 +88,7 @@ class DataService final : public DataOperations {
   FileIo& io_;
   FileRanges& ranges_;
   FileCopy& copies_;
+  OffloadedCopies& offloads_;
   FileClone& clones_;
   PathReports& paths_;
 };

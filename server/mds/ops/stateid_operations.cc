@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "server/mds/ops/data_operations.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/state/conflicts.h"
 #include "server/mds/state/delegations.h"
@@ -44,6 +45,7 @@ Status test(const CompoundContext& context, const nfs4::Stateid& stateid) {
     return context.services.layouts.test_stateid(context.client_id(), layout_stateid(stateid));
   }
   if (*kind == StateKind::kDelegation) return test_delegation(context, stateid);
+  if (*kind == StateKind::kCopy) return context.services.data.test_copy(context.client_id(), stateid);
   return test_held(context, stateid);
 }
 
@@ -75,6 +77,10 @@ nfs4::FreeStateidResponse handle(CompoundContext& context, const nfs4::FreeState
     return context.services.layouts.free_stateid(context.client_id(), layout_stateid(stateid));
   }
   if (kind_of(stateid.other) == StateKind::kDelegation) return free_delegation(context, stateid);
+  if (kind_of(stateid.other) == StateKind::kCopy) {
+    const Status tested = context.services.data.test_copy(context.client_id(), stateid);
+    return tested == Status::kOk ? Status::kLocksHeld : tested;
+  }
   const Status live = test_held(context, stateid);
   if (live != Status::kOk) return live;
   LockState* lock = context.services.locks.find(stateid.other);

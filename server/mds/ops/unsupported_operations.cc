@@ -17,7 +17,7 @@ namespace pnfsrdma::mds {
   /* Clients learn of devices from LAYOUTGET. */ \
   X(GetDeviceList) \
   /* Optional in NFSv4.2. */ \
-  X(CopyNotify) X(OffloadCancel) X(OffloadStatus) X(WriteSame)
+  X(CopyNotify) X(WriteSame)
 // clang-format on
 
 #define PNFSRDMA_HANDLER(Name)                                                  \

@@ -29,6 +29,7 @@ std::optional<StateKind> kind_of(const StateidOther& other) {
     case StateKind::kOpen:
     case StateKind::kLock:
     case StateKind::kDelegation:
+    case StateKind::kCopy:
     case StateKind::kLayout:
       return kind;
   }

@@ -17,7 +17,7 @@ namespace pnfsrdma::mds {
 using StateidOther = xdr::FixedOpaque<12>;
 
 // The value is the first byte of `other`. Layout stateids belong to the layout module (recaller.h).
-enum class StateKind : uint8_t { kOpen = 1, kLock = 2, kDelegation = 3, kLayout = 0x4C };
+enum class StateKind : uint8_t { kOpen = 1, kLock = 2, kDelegation = 3, kCopy = 4, kLayout = 0x4C };
 
 StateidOther make_stateid_other(StateKind kind, SteadyTime now, Random& random);
 // Nothing: this server never made such a stateid.

@@ -99,6 +99,19 @@ TEST_F(FileCopyTest, ItEndsWithTheSourceAndAfterSoMuch) {
   world_.check("copied");
 }
 
+TEST_F(FileCopyTest, WhoeverAskedCanEndItBetweenTwoPieces) {
+  const uint64_t size = 4 * FileCopy::kPieceBytes;
+  ASSERT_EQ(world_.write(source_, 0, pattern(size)), Status::kOk);
+  FileCopy::What what{.client = kBob, .source = source_, .target = target_, .count = size};
+  what.goes_on = [](uint64_t copied) { return copied < 2 * FileCopy::kPieceBytes; };
+  const Answer answer = copy(what);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->count, 2 * FileCopy::kPieceBytes);
+  EXPECT_EQ(world_.stat(target_)->size, answer->count);
+  EXPECT_TRUE(target(0, answer->count) == pattern(answer->count));
+  world_.check("ended");
+}
+
 TEST_F(FileCopyTest, OneFileCanBeBoth) {
   ASSERT_EQ(world_.write(source_, 0, pattern(8192)), Status::kOk);
   const Answer answer = copy({.client = kBob,

@@ -55,6 +55,9 @@ void CalledClient::serve(const rpc::IncomingCall& call, rpc::Responder responder
   } else if (const auto* question = std::get_if<nfs4::CallbackGetAttributesArguments>(&*second.arguments)) {
     questions.push_back(*question);
     writer.add(attributes);
+  } else if (const auto* offload = std::get_if<nfs4::CallbackOffloadArguments>(&*second.arguments)) {
+    offloads.push_back(*offload);
+    writer.add(nfs4::CallbackOffloadResponse(offload_status));
   } else {
     any_recalls.push_back(std::get<nfs4::CallbackRecallAnyArguments>(*second.arguments));
     writer.add(nfs4::CallbackRecallAnyResponse(nfs4::Status::kOk));

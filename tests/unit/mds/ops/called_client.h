@@ -25,6 +25,8 @@ class CalledClient : public TestClient {
   std::vector<nfs4::CallbackRecallArguments> recalls;
   std::vector<nfs4::CallbackRecallAnyArguments> any_recalls;
   std::vector<nfs4::CallbackGetAttributesArguments> questions;
+  std::vector<nfs4::CallbackOffloadArguments> offloads;
+  nfs4::Status offload_status = nfs4::Status::kOk;
   nfs4::Status recall_status = nfs4::Status::kOk;
   // What it says of a file that it is asked for (CB_GETATTR).
   nfs4::CallbackGetAttributesResponse attributes = nfs4::Status::kBadHandle;

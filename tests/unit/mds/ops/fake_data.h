@@ -52,6 +52,13 @@ class FakeData final : public DataOperations {
   nfs4::CopyResponse copy(CompoundContext&, const nfs4::CopyArguments&) override {
     return nfs4::Status::kNotSupp;
   }
+  nfs4::OffloadStatusResponse offload_status(CompoundContext&, const nfs4::OffloadStatusArguments&) override {
+    return nfs4::Status::kNotSupp;
+  }
+  nfs4::OffloadCancelResponse offload_cancel(CompoundContext&, const nfs4::OffloadCancelArguments&) override {
+    return nfs4::Status::kNotSupp;
+  }
+  nfs4::Status test_copy(ClientId, const nfs4::Stateid&) const override { return nfs4::Status::kBadStateid; }
   nfs4::CloneResponse clone(CompoundContext&, const nfs4::CloneArguments&) override {
     return nfs4::Status::kNotSupp;
   }
