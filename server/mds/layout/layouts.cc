@@ -453,11 +453,8 @@ void Layouts::recall_ahead(const Inode& present, const std::function<void()>& do
 void Layouts::tidy_up(uint64_t inode, std::function<void()> done) {
   if (!space_.ahead().contains(inode)) return done();
   queue_.exclusive(inode, [this, inode, done = std::move(done)](const InodeQueue::Turn& turn) {
-    space_.absence(inode, kWholeFile, lifetime_.guard([this, inode, turn, done](nfs4::Status absent) {
-      // While a brick is away there is nothing to gain: the next close or lost layout brings us back.
-      if (absent != nfs4::Status::kOk) return done();
-      space_.trim(inode, [turn, done](nfs4::Status) { done(); });
-    }));
+    // While the brick of that is away there is nothing to gain: the next close or lost layout brings us back.
+    space_.trim(inode, [turn, done](nfs4::Status) { done(); });
   });
 }
 

@@ -45,10 +45,7 @@ void Layouts::clear_file(uint64_t inode, const Done& done) {
 
 void Layouts::tidy_file(uint64_t inode, const Done& done) {
   queue_.exclusive(inode, [this, inode, done](const InodeQueue::Turn& turn) {
-    space_.absence(inode, kEveryByte, lifetime_.guard([this, inode, turn, done](nfs4::Status absent) {
-      if (absent != nfs4::Status::kOk) return done(absent);
-      space_.trim(inode, [turn, done](nfs4::Status status) { done(status); });
-    }));
+    space_.trim(inode, [turn, done](nfs4::Status status) { done(status); });
   });
 }
 

@@ -105,14 +105,28 @@ void FileSpace::clean_tail_now(InodeId inode, const Done& done) {
   shorten(inode, end, {.space_only = true}, false, done);
 }
 
+// What goes, and the grain of the end, which is zeroed: of the file's other memory no brick need be there.
 void FileSpace::trim(InodeId inode, Done done) {
+  read_then(
+      store_, lifetime_.token(), [this, inode] { return names_.get(inode); },
+      [this, inode, done = std::move(done)](const Outcome<InodePointer>& present) {
+        if (!present) return done(nfs4::Status::kOk);
+        absence(inode, {round_down((*present)->size, kGrainSize), kEndOfFile},
+                lifetime_.guard([this, inode, done](nfs4::Status absent) {
+                  if (absent != nfs4::Status::kOk) return done(absent);
+                  trim_present(inode, done);
+                }));
+      });
+}
+
+void FileSpace::trim_present(InodeId inode, const Done& done) {
   look_then(
       store_, lifetime_.token(),
       [this, inode] {
         const auto present = names_.get(inode);
         if (present) static_cast<void>(has_extent_behind(inode, (*present)->size));
       },
-      [this, inode, done = std::move(done)] { trim_now(inode, done); });
+      [this, inode, done] { trim_now(inode, done); });
 }
 
 void FileSpace::trim_now(InodeId inode, const Done& done) {

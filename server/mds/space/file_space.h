@@ -121,7 +121,8 @@ class FileSpace {
   // "Bytes past the end of file are zeros" made true again, but for those that somebody may still write: that
   // somebody's end brings us back. Frees whole extents nobody can reach, zeroes the rest.
   void clean_tail(InodeId inode, Done done);
-  // What is ahead of the file, unless somebody reaches it: extents past kept_end().
+  // What is ahead of the file, unless somebody reaches it: extents past kept_end(). What absence() says of the brick of
+  // the end or of what is ahead: nothing has changed.
   void trim(InodeId inode, Done done);
   // The files that may have some. No turn needed.
   AheadFiles& ahead() { return ahead_; }
@@ -255,6 +256,7 @@ class FileSpace {
   void punch_by(InodeId inode, const Punching& punching, InodeUpdate update, const Done& done);
   void zero_edges(InodeId inode, std::vector<brick::Range> edges, Done done);
   void clean_tail_now(InodeId inode, const Done& done);
+  void trim_present(InodeId inode, const Done& done);
   void trim_now(InodeId inode, const Done& done);
   void zero_tail(InodeId inode, uint64_t from, Done done);
   Outcome<std::optional<Tail>> tail(InodeId inode, uint64_t from);

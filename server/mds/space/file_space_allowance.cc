@@ -42,11 +42,7 @@ void FileSpace::allow(const AllowingPointer& work) {
 void FileSpace::take_back_for(const AllowingPointer& work, const QuotaId& owner) {
   const auto again = lifetime_.guard([this, work] { allow(work); });
   if (ahead_.contains(work->inode) && !std::exchange(work->trimmed, true)) {
-    // As whenever a file is trimmed: what is on a brick that is away cannot be zeroed now.
-    return absence(work->inode, {0, kEndOfFile}, lifetime_.guard([this, work, again](nfs4::Status absent) {
-      if (absent != nfs4::Status::kOk) return again();
-      trim(work->inode, [again](nfs4::Status) { again(); });
-    }));
+    return trim(work->inode, [again](nfs4::Status) { again(); });
   }
   if (work->owner != owner) {
     work->owner = owner;

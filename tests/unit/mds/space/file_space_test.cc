@@ -286,6 +286,51 @@ TEST_F(AGrowingFile, LosesNothingThatIsWrittenAndNotCommittedYet) {
   world.check("taken back");
 }
 
+TEST(FileSpace, WhatIsAheadGoesWhileOnlyTheBrickOfTheFrontIsAway) {
+  LayoutWorld world(8, {8});
+  constexpr uint64_t kFront = 8 * kBlock;
+  const InodeId file = world.create("f");
+  ASSERT_EQ(world.allocate(file, {0, kFront}), Status::kOk);
+  world.recaller.opens.insert({file, kAlice});
+  const auto grown = world.get(kAlice, file, IoMode::kReadWrite, kFront, 2 * kBlock, 2 * kBlock);
+  ASSERT_TRUE(grown);
+  ASSERT_EQ(
+      world.commit(kAlice, file, world.stateid_of(grown), {kFront, kFront + kBlock}, kFront + kBlock - 1),
+      Status::kOk);
+  const auto extents = world.extents(file);
+  const uint32_t front = zone_of(extents.front().logical);
+  ASSERT_NE(front, zone_of(extents.back().logical));
+  world.plug.down(world.addresses()[front]);
+  world.settle();
+  ASSERT_TRUE(world.give_back(kAlice, file));
+  EXPECT_EQ(world.stat(file)->space_used, kFront + kBlock);
+  world.plug.up(world.addresses()[front]);
+  world.settle();
+  world.check("there again");
+}
+
+// The grain of the end is zeroed behind it, so its brick must be there.
+TEST(FileSpace, NothingIsTrimmedWhileTheBrickOfTheEndIsAway) {
+  LayoutWorld world(8, {8});
+  const InodeId file = world.create("f");
+  world.recaller.opens.insert({file, kAlice});
+  const auto grown = world.get(kAlice, file, IoMode::kReadWrite, 0, 2 * kBlock, 2 * kBlock);
+  ASSERT_TRUE(grown);
+  ASSERT_EQ(world.commit(kAlice, file, world.stateid_of(grown), {0, kBlock}, kBlock - 1), Status::kOk);
+  const std::string address = world.addresses()[zone_of(world.extents(file).front().logical)];
+  world.plug.down(address);
+  world.settle();
+  world.mds->layouts().take_back_ahead(kNoInode, std::nullopt, [] {});
+  world.settle();
+  EXPECT_EQ(world.stat(file)->space_used, 2 * kBlock);
+  world.plug.up(address);
+  world.settle();
+  world.mds->layouts().take_back_ahead(kNoInode, std::nullopt, [] {});
+  world.settle();
+  EXPECT_EQ(world.stat(file)->space_used, kBlock);
+  world.check("there again");
+}
+
 TEST(FileSpace, WhatIsAheadOfAFileIsFoundAgainAfterACrash) {
   LayoutWorld world;
   const InodeId file = world.create("f");
