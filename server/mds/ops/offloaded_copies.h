@@ -56,8 +56,8 @@ class OffloadedCopies {
   nfs4::Status test(ClientId client, const nfs4::Stateid& stateid) const;
   // OFFLOAD_STATUS. While it goes on, what is counted need not be durable yet. BAD_STATEID.
   Outcome<nfs4::OffloadStatusResult> progress(ClientId client, const nfs4::Stateid& stateid) const;
-  // OFFLOAD_CANCEL. `done` is called once, at once or when nothing of it is written any more: nobody is told of its end.
-  // BAD_STATEID.
+  // OFFLOAD_CANCEL. `done` is called once, at once or when nothing of it is written any more: nobody is told of its
+  // end. BAD_STATEID.
   void cancel(ClientId client, const nfs4::Stateid& stateid, std::function<void(nfs4::Status)> done);
 
  private:

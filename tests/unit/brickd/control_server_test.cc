@@ -165,6 +165,7 @@ TEST_F(Server, ABrickOfBeforeIsAskedForAllGrantsAtOnce) {
   EXPECT_EQ(listed->grants.size(), kListedGrantsPerCall + 1);
   EXPECT_FALSE(listed->more);
   EXPECT_EQ(asked, (std::vector<uint32_t>{22, 12}));
+}
 
 // Another one may have taken its place, which perhaps does not reach this brick.
 TEST_F(Server, AnMdsThatMayNotSpeakRenewsNoLeaseAndChangesNothing) {

@@ -84,7 +84,7 @@ SERVICES_OF = {
     "compound_context": "clock counters delegations exports grace locks names opens user_groups",
     "create_session_operation": "clients leases limits sessions state_store",
     "data_handlers": "data",
-    "data_service": "counters delegations limits",
+    "data_service": "callbacks clock counters delegations handles limits random",
     "delegation_grant": "clock delegations grace handles layouts limits names opens random",
     "delegation_operations": "delegations",
     "directory_operations": "delegations exports layouts names",
@@ -102,7 +102,7 @@ SERVICES_OF = {
     "session_operations": "clients delegations grace layouts leases opens sessions state_store",
     "settable_attributes": "clock",
     "size_change": "delegations layouts names",
-    "stateid_operations": "delegations layouts locks opens state_store",
+    "stateid_operations": "data delegations layouts locks opens state_store",
     "xattr_operations": "names",
 }
 LINES_MAX = 700
