@@ -42,7 +42,9 @@ Outcome<InodePointer> as_its_holder_knows(CompoundContext& context, const InodeP
   // While the operation waited, somebody else has got one.
   if (told && told->delegation != held->other) return std::unexpected(Status::kDelay);
   if (!told) {
-    TRY(context.recall_delegations(*inode, FileAct::kUse));
+    // RFC 8881, 10.4.3, would have us wait until it is back: everybody's stat(2), for a lease, because of one host that
+    // hangs. What he has closed is known here, since he may keep nothing back (space_limit is 0).
+    delegations.recall(inode->id, context.client_id(), [](Status) {});
     return inode;
   }
   if (!told->is_changed && told->size == inode->size) return inode;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "server/console/inventory_json.h"
 #include "server/console/metrics.h"
 #include "tests/unit/console/api_world.h"
 

@@ -309,11 +309,10 @@ TEST_F(WriteDelegationTest, WhoDoesNotSayInTimeLosesIt) {
   holder_->is_silent = true;
   const auto reply = ask(*other_, {handle(), question()});
   EXPECT_EQ(holder_->questions.size(), 1U);
-  pass(kDelegationPatience);
   EXPECT_EQ(status(reply), std::nullopt);
-  EXPECT_EQ(holder_->recalls.size(), 1U);
   pass(kDelegationPatience);
-  EXPECT_EQ(status(reply), Status::kDelay);
+  EXPECT_EQ(status(reply), Status::kOk) << "nobody waits for a host that hangs";
+  EXPECT_EQ(holder_->recalls.size(), 1U);
   EXPECT_EQ(give_back(held), Status::kOk);
   EXPECT_EQ(see(*other_).size, 0U);
 }
