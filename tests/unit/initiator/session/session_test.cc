@@ -430,7 +430,7 @@ TEST_F(SessionTest, AnotherCallbackUnderTheSameNumberIsNotAnsweredForTheFirst) {
 
 TEST_F(SessionTest, UnknownCallbacksAreNotSupportedAndUnknownDelegationsNotHeld) {
   const auto session = start();
-  const auto unknown = mds.call_back(nfs4::CallbackGetAttributesArguments{});
+  const auto unknown = mds.call_back(nfs4::CallbackWantsCancelledArguments{});
   const auto not_held = mds.call_back(nfs4::CallbackRecallArguments{});
   ASSERT_TRUE(unknown && not_held);
   EXPECT_EQ(unknown->status, Status::kNotSupp);

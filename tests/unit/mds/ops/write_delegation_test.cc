@@ -23,13 +23,6 @@ const Act kUses[] = {
        test.owner.owner = nfs4::OwnerId(as_bytes("somebody"));
        return {nfs4::PutFileHandleArguments{file}, test};
      }},
-    // Which it does not answer.
-    {"QuestionForAttributes",
-     [](const TestClient&, const auto& file) -> Operations {
-       nfs4::GetAttributesArguments size;
-       size.requested.set(nfs4::Attribute::kSize);
-       return {nfs4::PutFileHandleArguments{file}, size};
-     }},
 };
 
 class WriteDelegationTest : public DelegationCase {

@@ -324,7 +324,7 @@ TEST(FileSpace, NothingIsTrimmedWhileTheBrickOfTheEndIsAway) {
   world.settle();
   EXPECT_EQ(world.stat(file)->space_used, 2 * kBlock);
   world.plug.up(address);
-  world.settle();
+  world.pass(Milliseconds(200));
   world.mds->layouts().take_back_ahead(kNoInode, std::nullopt, [] {});
   world.settle();
   EXPECT_EQ(world.stat(file)->space_used, kBlock);
