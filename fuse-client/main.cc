@@ -37,6 +37,7 @@ constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
   writeback                      use the kernel's write-back cache: only for a single writer
   direct_io                      bypass the page cache
   allow_other | noallow_other    whether other users may access the mount (default: if root mounts)
+  layoutstats_timer=N            tell the server every N seconds what was read and written by layouts (60); 0: never
   flush_after=N                  flush data written more than N seconds ago (5); 0: never
   threads=N                      maximum number of FUSE threads (16)
   ring_memory=MIB                memory that programs may share with the mount (1024); 0: none may

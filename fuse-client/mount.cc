@@ -191,6 +191,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   }
   initiator::DataPath data_path(mds, clock, std::move(transports),
                                 {.persistence = options.persistence,
+                                 .activity_distance = std::chrono::seconds(options.layoutstats_timer_seconds),
                                  .flush_after = std::chrono::seconds(options.flush_after_seconds),
                                  .require_power = options.require_persistent,
                                  .layouts = root.layouts});

@@ -50,7 +50,7 @@ const char* pnfsrdma_last_error(void);
  * "server:/export/path" ("server:port:/path", "[v6-address]:/path", "a,b:/path": several addresses), as mount(8) would.
  * `options`: NULL or "" for a mount, which has its own; for a server NULL or as behind -o of pnfsrdma-fuse(8):
  * hard, soft, softerr, timeo=, retrans=, port=, proto=, minorversion=, require_durability=persistent,
- * flush_after=.
+ * layoutstats_timer=, flush_after=.
  * Errors: -EINVAL (an option or the source), -ENOTSUP (not on a mount, or one that lets no programs in), -EPERM
  * (the port, or the durability), -ENOENT, -EACCES, -ECONNREFUSED, -ETIMEDOUT, -EHOSTUNREACH. */
 int pnfsrdma_connect(const char* source, const char* options, pnfsrdma_client** client);

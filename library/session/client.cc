@@ -71,6 +71,7 @@ Client::Client(Made made)
       mds_(*session_),
       data_path_(mds_, clock_, std::move(made.transports),
                  {.persistence = made.options.persistence,
+                  .activity_distance = std::chrono::seconds(made.options.layoutstats_timer_seconds),
                   .flush_after = std::chrono::seconds(made.options.flush_after_seconds),
                   .require_power = made.options.require_persistent,
                   .layouts = made.root.layouts}),

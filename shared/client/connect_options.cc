@@ -73,6 +73,8 @@ Result<bool> take_number(const Option& option, ConnectOptions& options) {
     TRY_ASSIGN(options.timeout_deciseconds, number(option, 1, 36000));
   } else if (option.name == "retrans") {
     TRY_ASSIGN(options.retransmissions, number(option, 0, 100));
+  } else if (option.name == "layoutstats_timer") {
+    TRY_ASSIGN(options.layoutstats_timer_seconds, number(option, 0, 3600));
   } else if (option.name == "flush_after") {
     TRY_ASSIGN(options.flush_after_seconds, number(option, 0, 3600));
   } else {

@@ -28,6 +28,8 @@ struct ConnectOptions {
   uint32_t timeout_deciseconds = 600;
   uint32_t retransmissions = 2;
   uint32_t minor_version = 2;
+  // What was done by layouts is told to the server so often; 0: never.
+  uint32_t layoutstats_timer_seconds = 60;
   uint32_t flush_after_seconds = 5;  // what nobody has flushed is flushed then; 0: never
   bool require_persistent = false;   // require_durability=persistent
 };

@@ -66,11 +66,19 @@ struct DataPath::Impl {
               options.closed_files_kept),
         recaller(options.recall_threads) {
     if (options.flush_after > Milliseconds(0)) flush_old_later();
+    if (options.activity_distance > Milliseconds(0)) tell_activity_later();
   }
   void flush_old_later() {
     closing.after(fabric.options.flush_after, [this] {
       files.flush_old();
       if (!fabric.aborted) flush_old_later();
+    });
+  }
+
+  void tell_activity_later() {
+    closing.after(fabric.options.activity_distance, [this] {
+      files.tell_activity();
+      if (!fabric.aborted) tell_activity_later();
     });
   }
 
@@ -207,11 +215,12 @@ void DataPath::Impl::give_back_everything(bool all, bool changed) {
     if (file->inside().cache.begin_return(nfs4::IoMode::kAny, gate)) given.emplace_back(file, gate);
   }
   for (const auto& [file, gate] : given) file->inside().returner.begin_bulk_return(gate, changed);
+  files.tell_activity();
   MetadataResult<nfs4::LayoutReturnResult> answer;
   if (!all && !given.empty())
     answer = mds.layout_return(given.front().first->inside().reference(true),
-                               bulk_return<nfs4::LayoutReturnType::kFsid>());
-  const auto answer_of_all = mds.layout_return({}, bulk_return<nfs4::LayoutReturnType::kAll>());
+                               bulk_return<nfs4::LayoutReturnType::kFsid>(), nullptr);
+  const auto answer_of_all = mds.layout_return({}, bulk_return<nfs4::LayoutReturnType::kAll>(), nullptr);
   if (!answer_of_all) answer = answer_of_all;
   fabric.statistics.layoutreturns.add();
   for (const auto& [file, gate] : given)

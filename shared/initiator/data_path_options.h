@@ -23,6 +23,9 @@ struct DataPathOptions {
   Milliseconds connect_pause_max = std::chrono::seconds(5);
   // A device that is not reached is reported to the server (LAYOUTERROR) so often. 0: never.
   Milliseconds report_distance = std::chrono::seconds(30);
+  // What was read and written by layouts is told to the server (LAYOUTSTATS) so often, and when one is returned.
+  // 0: never.
+  Milliseconds activity_distance{0};
   // After LAYOUTTRYLATER or LAYOUTUNAVAILABLE a file goes through the MDS this long.
   Milliseconds layout_pause = std::chrono::seconds(1);
   Milliseconds layout_unavailable_pause = std::chrono::seconds(30);

@@ -5,6 +5,7 @@
 #include <expected>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "shared/base/clock.h"
 #include "shared/base/result.h"
@@ -33,6 +34,12 @@ using MetadataResult = std::expected<T, MetadataError>;
 struct FileReference {
   nfs4::FileHandle handle;
   Credential credential;
+};
+
+// What was read and written by the layout of a file since it was last told.
+struct LayoutReport {
+  FileReference file;
+  nfs4::LayoutStatisticsArguments activity;
 };
 
 // loga_maxcount: about 1,800 segments; the server gives a shorter range when they are more.
@@ -70,14 +77,18 @@ class Mds {
   // Sends and does not wait; `done` is called once, from any thread, possibly before this returns.
   virtual void start_layout_commit(const FileReference& file, const nfs4::LayoutCommitArguments& arguments,
                                    std::function<void(MetadataResult<nfs4::LayoutCommitResult>)> done) = 0;
-  // LAYOUTRETURN4_ALL looks at no file.
+  // LAYOUTRETURN4_ALL looks at no file. `activity` (may be null) is told in front of it, in the same COMPOUND; if the
+  // server refuses that, the layout is returned all the same.
   virtual MetadataResult<nfs4::LayoutReturnResult> layout_return(
-      const FileReference& file, const nfs4::LayoutReturnArguments& arguments) = 0;
+      const FileReference& file, const nfs4::LayoutReturnArguments& arguments,
+      const nfs4::LayoutStatisticsArguments* activity) = 0;
 
-  // At most `sink` is read into, and the result's data is a view of it.
   // Tells the server that a device is not reached; nobody waits for it, and it may be lost.
   virtual void start_layout_error(const FileReference&, const nfs4::LayoutErrorArguments&) {}
+  // Tells the server what was done by layouts; likewise.
+  virtual void start_layout_statistics(std::vector<LayoutReport>) {}
 
+  // At most `sink` is read into, and the result's data is a view of it.
   virtual MetadataResult<nfs4::ReadResult> read(const FileReference& file, const nfs4::Stateid& stateid,
                                                 uint64_t offset, MutableByteSpan sink) = 0;
   virtual MetadataResult<nfs4::WriteResult> write(const FileReference& file, const nfs4::Stateid& stateid,

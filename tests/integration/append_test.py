@@ -25,7 +25,7 @@ class Append(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster(BIN, pool_size="1G", lease_seconds=5).start_all()
-        cls.a, cls.b = (cls.cluster.mount("flush_after=0", name=name) for name in "ab")
+        cls.a, cls.b = (cls.cluster.mount("flush_after=0,layoutstats_timer=0", name=name) for name in "ab")
         for mount in (cls.a, cls.b):
             (mount / f"first.{mount.name}").write_bytes(bytes(MIB))  # the brick is connected from here on
 

@@ -26,7 +26,7 @@ class Calls(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster(BIN, pool_size="2G").start_all()
-        cls.mount = cls.cluster.mount("actimeo=3600,flush_after=0")  # no COMMITs beside what is counted
+        cls.mount = cls.cluster.mount("actimeo=3600,flush_after=0,layoutstats_timer=0")  # no COMMITs beside what is counted
         (cls.mount / "directory").mkdir()
         (cls.mount / "directory" / "first").write_bytes(bytes(MIB))  # the brick is connected from here on
         cls.path = cls.mount / "directory" / "file"
@@ -84,7 +84,7 @@ class Calls(unittest.TestCase):
     def test_many_new_files_in_a_directory_of_which_little_is_known(self):
         """LOOKUP and OPEN each. Once the directory has been listed, no LOOKUP."""
         (self.mount / "strange").mkdir()
-        other = self.cluster.mount("actimeo=3600,flush_after=0", name="stranger")
+        other = self.cluster.mount("actimeo=3600,flush_after=0,layoutstats_timer=0", name="stranger")
         directory = other / "strange"
         directory.stat()
         calls, counts = self.calls(lambda: self.create_in(directory, 32), other)
@@ -213,7 +213,7 @@ class Calls(unittest.TestCase):
     def test_exclusive_creation_asks_the_server(self):
         """Also in a directory that is known completely: another host may have been there."""
         directory = self.known_directory("exclusive")
-        other = self.cluster.mount("flush_after=0", name="exclusive-other")
+        other = self.cluster.mount("flush_after=0,layoutstats_timer=0", name="exclusive-other")
         (other / "exclusive" / "taken").touch()
         with self.assertRaises(FileExistsError):
             os.open(directory / "taken", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -225,7 +225,7 @@ class Calls(unittest.TestCase):
         directory = self.mount / "listed"
         directory.mkdir()
         self.create_in(directory, 200)
-        other = self.cluster.mount("actimeo=3600,flush_after=0", name="lister")
+        other = self.cluster.mount("actimeo=3600,flush_after=0,layoutstats_timer=0", name="lister")
         other_directory = other / "listed"
         other_directory.stat()
         calls, counts = self.calls(
@@ -248,7 +248,7 @@ class Calls(unittest.TestCase):
         os.unlink(directory / "own")
         self.assertNotIn("own", os.listdir(directory))
         # What another host has made is listed as soon as an answer of the server shows that there was a change.
-        other = self.cluster.mount("flush_after=0", name="keeper")
+        other = self.cluster.mount("flush_after=0,layoutstats_timer=0", name="keeper")
         (other / "kept" / "foreign").touch()
         os.chmod(directory, 0o700)
         self.assertIn("foreign", os.listdir(directory))
@@ -259,7 +259,7 @@ class Calls(unittest.TestCase):
         directory = self.mount / "old"
         directory.mkdir()
         self.create_in(directory, 200)
-        other = self.cluster.mount("acregmin=1,acdirmin=30,flush_after=0", name="old-lister")
+        other = self.cluster.mount("acregmin=1,acdirmin=30,flush_after=0,layoutstats_timer=0", name="old-lister")
         for _ in range(3):
             counts = self.calls(lambda: subprocess.run(["ls", "-l", str(other / "old")], check=True, capture_output=True),
                                 other)[1]
@@ -349,7 +349,7 @@ class Calls(unittest.TestCase):
                                  ("the same again", read, 1),
                                  ("and again", read, 0)):
             self.assertLessEqual(self.calls(work)[0], most, what)
-        other = self.cluster.mount("actimeo=3600,flush_after=0", name="small-reader")
+        other = self.cluster.mount("actimeo=3600,flush_after=0,layoutstats_timer=0", name="small-reader")
         path = other / "small" / "data"
         path.stat()
         self.assertLessEqual(self.calls(read, other)[0], 3, "open, read 3 KiB, close: the first time")
@@ -371,7 +371,7 @@ class Calls(unittest.TestCase):
         directory = self.known_directory(name)
         for number in range(count + 1):
             (directory / str(number)).write_bytes(bytes([number + 1]) * 3072)
-        other = self.cluster.mount("actimeo=3600,flush_after=0", name=f"{name}-reader")
+        other = self.cluster.mount("actimeo=3600,flush_after=0,layoutstats_timer=0", name=f"{name}-reader")
         self.addCleanup(other.unmount)
         (other / name / str(count)).read_bytes()
         return other, [other / name / str(number) for number in range(count)]
@@ -467,7 +467,7 @@ class Calls(unittest.TestCase):
         (self.mount / "many").mkdir()
         for number in range(files):
             (self.mount / "many" / f"file-{number:05}").touch()
-        other = self.cluster.mount("flush_after=0", name="other")
+        other = self.cluster.mount("flush_after=0,layoutstats_timer=0", name="other")
         for what in ("unknown", "old"):
             found = []
             calls, counts = self.calls(lambda: found.extend(self.find_empty(other / "many")), other)
@@ -486,7 +486,7 @@ class Calls(unittest.TestCase):
 
     def test_reading_the_statistics(self):
         """Costs nothing, however old the attributes of the root are."""
-        mount = self.cluster.mount("acdirmin=1,acdirmax=1,flush_after=0", name="impatient")
+        mount = self.cluster.mount("acdirmin=1,acdirmax=1,flush_after=0,layoutstats_timer=0", name="impatient")
         before = mount.statistics()
         for _ in range(3):
             time.sleep(1.2)

@@ -39,7 +39,7 @@ class SteadyState(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster(BIN, pool_size="3G").start_all()
-        cls.mount = cls.cluster.mount("flush_after=0")  # nothing flushed in the background beside what is counted
+        cls.mount = cls.cluster.mount("flush_after=0,layoutstats_timer=0")  # nothing flushed in the background beside what is counted
         cls.file = os.open(cls.mount / "big", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
         cls.block = aligned(MIB, 0xA5)
         for i in range(SIZE // MIB):

@@ -47,8 +47,8 @@ bool Barrier::take_forgotten(const UnknownWrites& writes, bool committing) {
   const auto now = file_.cache.stateid();
   if (now && now->other == writes.layout.other) return take_from_brick(writes.range, committing, true);
   file_.fabric.statistics.layoutreturns.add();
-  const auto answer = file_.mds.layout_return(file_.reference(true),
-                                              file_return(nfs4::IoMode::kAny, writes.range, writes.layout));
+  const auto answer = file_.mds.layout_return(
+      file_.reference(true), file_return(nfs4::IoMode::kAny, writes.range, writes.layout), nullptr);
   if (answer) return true;
   return is_lost_state(answer.error().status) && answer.error().status != nfs4::Status::kOldStateid;
 }
@@ -59,8 +59,10 @@ bool Barrier::return_layout(nfs4::IoMode iomode, FileRange gate, FileRange retur
     const auto newest = file_.cache.stateid();
     if (!newest || newest->other != stateid->other) break;
     file_.fabric.statistics.layoutreturns.add();
-    const auto answer =
-        file_.mds.layout_return(file_.reference(true), file_return(iomode, returned, *newest));
+    std::optional<nfs4::LayoutStatisticsArguments> activity;
+    if (file_.tells_activity()) activity = file_.activity.take(*newest);
+    const auto answer = file_.mds.layout_return(file_.reference(true), file_return(iomode, returned, *newest),
+                                                activity ? &*activity : nullptr);
     if (answer) {
       file_.cache.finish_return(*newest, answer->stateid);
       end_return(iomode, gate, true);

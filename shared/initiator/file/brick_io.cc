@@ -269,6 +269,7 @@ void BrickIo::count_bytes(Direction direction, uint64_t bytes) {
   Statistics& counters = file_.fabric.statistics;
   (direction == Direction::kRead ? counters.rdma_read_bytes : counters.rdma_write_bytes).add(bytes);
   (direction == Direction::kRead ? counters.rdma_reads : counters.rdma_writes).add();
+  file_.activity.add(direction, bytes);
 }
 
 }  // namespace pnfsrdma::initiator

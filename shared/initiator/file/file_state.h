@@ -10,6 +10,7 @@
 #include "shared/initiator/file/dirty_list.h"
 #include "shared/initiator/file/exclusion.h"
 #include "shared/initiator/file/kept_writes.h"
+#include "shared/initiator/file/layout_activity.h"
 #include "shared/initiator/file/layout_cache.h"
 #include "shared/initiator/file/mount.h"
 #include "shared/initiator/file/open_state.h"
@@ -54,6 +55,8 @@ class FileState : public std::enable_shared_from_this<FileState> {
   bool unstable_in_doubt() const { return dirty.keeps_copies() && unstable_session != layouts.session; }
   // As applications are shown it: what is to be written again belongs to the file.
   uint64_t size() const { return std::max(dirty.size(), unstable_in_doubt() ? dirty.copied_end() : 0); }
+  // Something was done by its layouts that the server has not been told, and is to be.
+  bool tells_activity() const { return fabric.options.activity_distance > Milliseconds(0) && activity.any(); }
   // LayoutCache::drain(), and polls meanwhile: I/O that nobody waits for leaves the gate in no other way.
   bool drain(FileRange range, SteadyTime deadline, bool with_flushes = true);
   // They are no growth any more.
@@ -67,6 +70,7 @@ class FileState : public std::enable_shared_from_this<FileState> {
   LayoutCache cache;
   DirtyList dirty;
   KeptWrites kept;
+  LayoutActivity activity;
   // WRITEs through the MDS and truncations are inside; whoever writes again what the MDS has lost is alone.
   Exclusion mds_writes;
   // MountLayouts::epoch under which the copies were last known to be of this server.

@@ -102,6 +102,17 @@ void FileTable::flush_unstable() {
   }
 }
 
+void FileTable::tell_activity() {
+  std::vector<LayoutReport> reports;
+  for (const Entry& entry : all()) {
+    FileInside& inside = entry->inside();
+    const auto layout = inside.cache.stateid();
+    if (layout && inside.tells_activity())
+      reports.push_back({inside.reference(false), inside.activity.take(*layout)});
+  }
+  if (!reports.empty()) mount_.mds.start_layout_statistics(std::move(reports));
+}
+
 void FileTable::commit_growth() {
   for (const Entry& entry : all()) {
     if (entry->inside().kept.any()) entry->inside().committer.start_commit();

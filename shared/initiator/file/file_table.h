@@ -40,6 +40,8 @@ class FileTable final : public AllFiles {
   void flush_old();
   // Flushes every file that keeps copies of what went through the MDS.
   void flush_unstable();
+  // Tells the server what was done by the layouts that are held. Waits for nothing.
+  void tell_activity();
 
  private:
   static bool is_open(const Entry& entry);

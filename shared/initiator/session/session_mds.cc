@@ -15,6 +15,9 @@ namespace {
 // LAYOUTTRYLATER, DELAY and the like at LAYOUTGET are answered by going through the MDS, not by waiting.
 constexpr CallOptions kAtOnce{.return_delay = true};
 constexpr CallOptions kIdempotent{};
+// Nobody misses it.
+constexpr CallOptions kHint{.return_delay = true};
+constexpr size_t kReportsMax = 16;
 constexpr CallOptions kReserved{.urgency = Urgency::kReserved, .cache_reply = true};
 constexpr uint32_t kDeviceAddressBytesMax = 8192;
 
@@ -117,15 +120,60 @@ void SessionMds::start_layout_commit(const FileReference& file, const nfs4::Layo
 }
 
 MetadataResult<nfs4::LayoutReturnResult> SessionMds::layout_return(
-    const FileReference& file, const nfs4::LayoutReturnArguments& arguments) {
+    const FileReference& file, const nfs4::LayoutReturnArguments& arguments,
+    const nfs4::LayoutStatisticsArguments* activity) {
   Session::Operations operations;
   if (!arguments.what.is<nfs4::LayoutReturnType::kAll>())
     operations.emplace_back(nfs4::PutFileHandleArguments{file.handle});
+  const bool tells = activity != nullptr && takes_statistics();
+  if (tells) operations.emplace_back(*activity);
   operations.emplace_back(arguments);
   const size_t last = operations.size() - 1;
   const auto reply = session_.call(std::move(operations), file.credential, kReserved);
+  if (tells && reply && reply->results.size() == last) {
+    note_refusal(reply->status);
+    return layout_return(file, arguments, nullptr);
+  }
   TRY_ASSIGN(const nfs4::LayoutReturnResult* result, last_result<nfs4::LayoutReturnResponse>(reply, last));
   return *result;
+}
+
+void SessionMds::start_layout_statistics(std::vector<LayoutReport> reports) {
+  const size_t most = std::max<size_t>(1, std::min<size_t>(kReportsMax, (session_.operations_max() - 1) / 2));
+  for (auto next = reports.begin(); next != reports.end() && takes_statistics();) {
+    // A COMPOUND speaks in the name of one user.
+    auto end = next;
+    Session::Operations operations;
+    for (; end != reports.end() && end - next < static_cast<ptrdiff_t>(most) &&
+           end->file.credential == next->file.credential;
+         ++end) {
+      operations.emplace_back(nfs4::PutFileHandleArguments{end->file.handle});
+      operations.emplace_back(end->activity);
+    }
+    std::vector<LayoutReport> told(std::make_move_iterator(next), std::make_move_iterator(end));
+    const Credential credential = told.front().file.credential;
+    session_.post(std::move(operations), credential, kHint,
+                  [this, told = std::move(told)](const Result<CompoundReply>& reply) mutable {
+                    take_told(std::move(told), reply);
+                  });
+    next = end;
+  }
+}
+
+void SessionMds::take_told(std::vector<LayoutReport> told, const Result<CompoundReply>& reply) {
+  if (!reply || reply->ok() || reply->results.empty()) return;
+  note_refusal(reply->status);
+  // A layout that was returned meanwhile, or a file that is gone. If it is the first one, others may be gone, too.
+  const size_t gone = (reply->results.size() + 1) / 2;
+  if (gone == 1) return;
+  told.erase(told.begin(), told.begin() + static_cast<ptrdiff_t>(std::min(gone, told.size())));
+  start_layout_statistics(std::move(told));
+}
+
+void SessionMds::note_refusal(nfs4::Status status) {
+  if (status == nfs4::Status::kNotSupp || status == nfs4::Status::kOpIllegal ||
+      status == nfs4::Status::kUnknownLayoutType)
+    statistics_refused_ = true;
 }
 
 void SessionMds::start_layout_error(const FileReference& file, const nfs4::LayoutErrorArguments& arguments) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+#include <vector>
+
 #include "shared/initiator/mds.h"
 #include "shared/initiator/session/session.h"
 
@@ -33,8 +36,11 @@ class SessionMds final : public Mds {
   void start_layout_commit(const FileReference& file, const nfs4::LayoutCommitArguments& arguments,
                            std::function<void(MetadataResult<nfs4::LayoutCommitResult>)> done) override;
   MetadataResult<nfs4::LayoutReturnResult> layout_return(
-      const FileReference& file, const nfs4::LayoutReturnArguments& arguments) override;
+      const FileReference& file, const nfs4::LayoutReturnArguments& arguments,
+      const nfs4::LayoutStatisticsArguments* activity) override;
   void start_layout_error(const FileReference& file, const nfs4::LayoutErrorArguments& arguments) override;
+  // Several to a COMPOUND.
+  void start_layout_statistics(std::vector<LayoutReport> reports) override;
   MetadataResult<nfs4::ReadResult> read(const FileReference& file, const nfs4::Stateid& stateid,
                                         uint64_t offset, MutableByteSpan sink) override;
   MetadataResult<nfs4::WriteResult> write(const FileReference& file, const nfs4::Stateid& stateid,
@@ -51,7 +57,14 @@ class SessionMds final : public Mds {
   void take_attributes(const nfs4::FileHandle& file, const Result<CompoundReply>& reply, size_t at,
                        SteadyTime asked_at, bool changed) const;
 
+  // Of the COMPOUND the answer ends with the first that was refused; those behind it go again, if one was taken.
+  void take_told(std::vector<LayoutReport> told, const Result<CompoundReply>& reply);
+  bool takes_statistics() const { return session_.minor_version() >= 2 && !statistics_refused_; }
+  // Of LAYOUTSTATS: is it this one that was refused, or would each be?
+  void note_refusal(nfs4::Status status);
+
   Session& session_;
+  std::atomic<bool> statistics_refused_ = false;
   nfs4::Bitmap attributes_wanted_;
   AttributesKnown attributes_known_;
 };

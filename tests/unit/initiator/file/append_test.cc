@@ -156,7 +156,7 @@ TEST_F(AppendTest, ATruncationOfOurOwnIsAskedFor) {
     const auto operation = file->truncating(500);
     ASSERT_TRUE(operation);
     if (*operation) {
-      (void)channel.layout_return({}, **operation);
+      (void)channel.layout_return({}, **operation, nullptr);
       file->layout_returned({});
     }
     if (done) channel.size = 500;

@@ -130,7 +130,7 @@ TEST_F(RecallTest, GrowthThatWasReturnedForATruncationThatFailsIsWrittenAgain) {
   channel.refuse_layoutcommit(nfs4::Status::kIo);
   const auto operation = file->truncating(4 << 20);
   ASSERT_TRUE(operation && *operation);
-  (void)channel.layout_return({}, **operation);
+  (void)channel.layout_return({}, **operation, nullptr);
   nfs4::LayoutReturnResult returned;
   returned.stateid = channel.stateid();
   file->layout_returned(returned);

@@ -37,6 +37,7 @@ class ScriptedMds final : public Mds {
   std::atomic<int> ends_asked = 0;
   std::atomic<uint64_t> end_token = 0;  // 0: the end is not to be had
   std::vector<nfs4::LayoutErrorArguments> layout_errors;
+  std::vector<nfs4::LayoutStatisticsArguments> activity;  // LAYOUTSTATS, alone and with LAYOUTRETURN
   std::atomic<int> layoutgets = 0, layoutcommits = 0, layoutreturns = 0, reads = 0, writes = 0, commits = 0;
   std::atomic<int> device_infos = 0;
   std::atomic<uint8_t> write_verifier = 1;
@@ -209,9 +210,24 @@ class ScriptedMds final : public Mds {
     std::lock_guard lock(mutex_);
     layout_errors.push_back(arguments);
   }
+  uint64_t written_as_told() {
+    std::lock_guard lock(mutex_);
+    uint64_t bytes = 0;
+    for (const auto& told : activity) bytes += told.write.bytes;
+    return bytes;
+  }
+  void start_layout_statistics(std::vector<LayoutReport> reports) override {
+    std::lock_guard lock(mutex_);
+    for (LayoutReport& report : reports) activity.push_back(std::move(report.activity));
+  }
 
   MetadataResult<nfs4::LayoutReturnResult> layout_return(
-      const FileReference&, const nfs4::LayoutReturnArguments& arguments) override {
+      const FileReference&, const nfs4::LayoutReturnArguments& arguments,
+      const nfs4::LayoutStatisticsArguments* told) override {
+    if (told != nullptr) {
+      std::lock_guard lock(mutex_);
+      activity.push_back(*told);
+    }
     const auto* file = arguments.what.get_if<nfs4::LayoutReturnType::kFile>();
     if (file == nullptr) return return_all();
     const nfs4::LayoutReturnFile& wanted = *file;
