@@ -5,10 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "server/mds/ops/exports.h"
 #include "server/mds/ops/handle_keys.h"
 #include "server/mds/state/callback_channel.h"
 #include "server/mds/state/counters.h"
 #include "server/mds/state/delegations.h"
+#include "server/mds/state/open_state.h"
 #include "server/mds/state/server_limits.h"
 
 // READ, WRITE, COMMIT, COPY, OFFLOAD_STATUS, OFFLOAD_CANCEL, CLONE, and what statfs asks.
@@ -247,13 +249,38 @@ nfs4::CopyResponse DataService::copy(CompoundContext& context, const nfs4::CopyA
   return nfs4::CopyResult{*answer, {.consecutive = true, .synchronous = synchronous}};
 }
 
+namespace {
+// As a reply would have it: what was done is durable, and this server still leads.
+void when_durable(KeyValueStore& store, std::function<void()> then) {
+  store.when_synced(store.last_namespace_sequence(), [&store, then = std::move(then)] {
+    if (store.written(store.last_sequence())) return then();
+    store.when_written(then);
+  });
+}
+
+// Who has the file open may write on; who has not, as long as nobody denies it (as with a special stateid).
+Status may_write_on(const Services& services, ClientId client, const ObjectHandle& target) {
+  const Export* const exported = services.exports.find_accepted(target.export_id);
+  if (exported == nullptr) return Status::kStale;
+  if (exported->read_only) return Status::kRoFs;
+  if ((services.opens.access_of_client(target.inode, client) & kShareWrite) != 0) return Status::kOk;
+  const DelegationState* const held = services.delegations.table().find(target.inode, client);
+  if (held != nullptr && held->kind == DelegationKind::kWrite) return Status::kOk;
+  return services.opens.access_denied_by_others(target.inode, kShareWrite) ? Status::kLocked : Status::kOk;
+}
+}  // namespace
+
 nfs4::WriteOutcome DataService::offload(CompoundContext& context, FileCopy::What what) {
   const ObjectHandle target = *context.current.handle;
   Services& services = context.services;
-  auto tell = [&callbacks = services.callbacks, client = context.client_id()](
-                  const nfs4::CallbackOffloadArguments& outcome, std::function<void(bool)> done) {
-    callbacks.call(client, outcome, [done = std::move(done)](const CallbackChannel::Answer& answer) {
-      done(answer && nfs4::status_of(*answer) != Status::kDelay);
+  const ClientId client = context.client_id();
+  auto may_write = [&services, client, target] { return may_write_on(services, client, target); };
+  auto tell = [&services, client](const nfs4::CallbackOffloadArguments& outcome,
+                                  std::function<void(bool)> done) {
+    when_durable(services.store, [&services, client, outcome, done = std::move(done)] {
+      services.callbacks.call(client, outcome, [done](const CallbackChannel::Answer& answer) {
+        done(answer && nfs4::status_of(*answer) != Status::kDelay);
+      });
     });
   };
   auto hold = services.delegations.hold(what.target, context.client_id());
@@ -265,6 +292,7 @@ nfs4::WriteOutcome DataService::offload(CompoundContext& context, FileCopy::What
                        .named = services.handles.encode(target),
                        .what = std::move(what),
                        .hold = std::move(hold),
+                       .may_write = std::move(may_write),
                        .tell = std::move(tell)});
   return outcome;
 }
@@ -276,7 +304,7 @@ nfs4::OffloadStatusResponse DataService::offload_status(CompoundContext& context
   return progress;
 }
 
-// RFC 7862, 15.8. One that has ended is given up likewise: the client wants to hear no more of it.
+// RFC 7862, 15.8
 nfs4::OffloadCancelResponse DataService::offload_cancel(CompoundContext& context,
                                                         const nfs4::OffloadCancelArguments& arguments) {
   TRY_ASSIGN(const Status cancelled, context.suspension.ask<Status>([&](auto done) {

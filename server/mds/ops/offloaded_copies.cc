@@ -69,9 +69,9 @@ void OffloadedCopies::cancel(ClientId client, const nfs4::Stateid& stateid,
                              std::function<void(Status)> done) {
   const CopyPointer copy = find(client, stateid);
   if (!copy) return done(Status::kBadStateid);
+  if (copy->ended) return done(Status::kCompleteAlready);
   copy->cancelled = true;
   copy->cancelling.push_back(std::move(done));
-  if (copy->ended) forget(copy);
 }
 
 void OffloadedCopies::go_on(const CopyPointer& copy) {
@@ -83,6 +83,7 @@ void OffloadedCopies::go_on(const CopyPointer& copy) {
 
 void OffloadedCopies::copy_some(const CopyPointer& copy) {
   if (copy->stopped()) return forget(copy);
+  if (const Status allowed = copy->wanted.may_write(); allowed != Status::kOk) return fail(copy, allowed);
   FileCopy::What next = copy->wanted.what;
   next.source_offset += copy->durable;
   next.target_offset += copy->durable;
@@ -109,8 +110,7 @@ void OffloadedCopies::copied_some(const CopyPointer& copy,
     loop_.after(kDelayedCopy, lifetime_.guard([this, copy] { go_on(copy); }));
     return;
   }
-  // As with a synchronous one: what failed behind the first bytes is the next request's to hear.
-  if (!answer) return end(copy, copy->durable == 0 ? answer.error() : Status::kOk);
+  if (!answer) return fail(copy, answer.error());
   // All, or the source has become shorter.
   if (answer->count == 0 || copy->durable == copy->wanted.what.count) return end(copy, Status::kOk);
   go_on(copy);
@@ -123,6 +123,11 @@ void OffloadedCopies::count(const Copy& copy, uint64_t bytes) {
   copy.wanted.client->activity += activity;
   counters_.by_export[copy.wanted.target.export_id] += activity;
   counters_.busy_files.add(copy.wanted.target.inode, activity);
+}
+
+// As with a synchronous one: what failed behind the first bytes is the next request's to hear.
+void OffloadedCopies::fail(const CopyPointer& copy, Status status) {
+  end(copy, copy->durable == 0 ? status : Status::kOk);
 }
 
 void OffloadedCopies::end(const CopyPointer& copy, Status status) {

@@ -30,7 +30,9 @@ class OffloadedCopies {
   // Of every copy's stateid.
   static constexpr uint32_t kSeqid = 1;
 
-  // Tells the client by CB_OFFLOAD, and then says whether it has heard.
+  // Whether it may write on, asked in front of each piece: what allowed its COPY may have ended.
+  using MayWrite = std::function<nfs4::Status()>;
+  // Tells the client by CB_OFFLOAD, once all that was copied is durable, and then says whether it has heard.
   using Tell = std::function<void(const nfs4::CallbackOffloadArguments& outcome,
                                   std::function<void(bool heard)> done)>;
   struct Wanted {
@@ -40,6 +42,7 @@ class OffloadedCopies {
     nfs4::FileHandle named;  // the same, as it goes over the wire
     FileCopy::What what;     // of any count
     Delegations::Hold hold;  // of the target, until the copy has ended
+    MayWrite may_write;
     Tell tell;
   };
 
@@ -57,7 +60,7 @@ class OffloadedCopies {
   // OFFLOAD_STATUS. While it goes on, what is counted need not be durable yet. BAD_STATEID.
   Outcome<nfs4::OffloadStatusResult> progress(ClientId client, const nfs4::Stateid& stateid) const;
   // OFFLOAD_CANCEL. `done` is called once, at once or when nothing of it is written any more: nobody is told of its
-  // end. BAD_STATEID.
+  // end. COMPLETE_ALREADY where it has ended, and the client is being told. BAD_STATEID.
   void cancel(ClientId client, const nfs4::Stateid& stateid, std::function<void(nfs4::Status)> done);
 
  private:
@@ -69,6 +72,7 @@ class OffloadedCopies {
   void copy_some(const CopyPointer& copy);
   void copied_some(const CopyPointer& copy, const std::expected<FileCopy::Copied, nfs4::Status>& answer);
   void count(const Copy& copy, uint64_t bytes);
+  void fail(const CopyPointer& copy, nfs4::Status status);
   void end(const CopyPointer& copy, nfs4::Status status);
   void tell(const CopyPointer& copy);
   void forget(const CopyPointer& copy);

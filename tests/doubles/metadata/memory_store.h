@@ -56,6 +56,8 @@ class MemoryStore : public KeyValueStore {
   SyncWaiters take_waiters() { return std::exchange(waiters_, {}); }
   // The next `count` commits are refused with EAGAIN, as a stalling engine would.
   void stall(size_t count) { stalls_ = count; }
+  // From now on only sync() syncs.
+  void sync_by_hand() { syncing_ = Syncing::kManual; }
   // From now on commits are written when the loop's turn ends.
   void write_at_turn_end() { writes_at_turn_end_ = true; }
   // From now on nothing is in memory: each row that a request reads is fetched for it, which takes so long.
@@ -85,7 +87,7 @@ class MemoryStore : public KeyValueStore {
   void plan_callbacks();
 
   EventLoop& loop_;
-  const Syncing syncing_;
+  Syncing syncing_;
   Content content_;
   Content synced_content_;
   Checkpoints checkpoints_;

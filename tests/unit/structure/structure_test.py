@@ -84,7 +84,7 @@ SERVICES_OF = {
     "compound_context": "clock counters delegations exports grace locks names opens user_groups",
     "create_session_operation": "clients leases limits sessions state_store",
     "data_handlers": "data",
-    "data_service": "callbacks clock counters delegations handles limits random",
+    "data_service": "callbacks clock counters delegations exports handles limits opens random store",
     "delegation_grant": "clock delegations grace handles layouts limits names opens random",
     "delegation_operations": "delegations",
     "directory_operations": "delegations exports layouts names",

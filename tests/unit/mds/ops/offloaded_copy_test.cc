@@ -62,6 +62,11 @@ class OffloadedCopy : public LayoutOperations {
     arguments.stateids.push_back(stateid);
     return response_at<nfs4::TestStateidResponse>(caller.call({arguments}), 0).result.statuses.at(0);
   }
+  static void close(TestClient& who, const File& which) {
+    ASSERT_EQ(who.status({nfs4::PutFileHandleArguments{which.handle},
+                          nfs4::CloseArguments{.open_stateid = which.stateid}}),
+              Status::kOk);
+  }
   void turns(int count = 400) {
     for (int i = 0; i < count; ++i) host.turn();
   }
@@ -191,14 +196,53 @@ TEST_F(OffloadedCopy, EndsWhenItsClientSaysSo) {
   EXPECT_EQ(size_of("to"), FileCopy::kBytesMax);
 }
 
-TEST_F(OffloadedCopy, CanBeGivenUpWhenItHasEnded) {
+TEST_F(OffloadedCopy, CannotBeGivenUpWhenItHasEnded) {
   caller.offload_status = Status::kDelay;
   const nfs4::Stateid stateid = begin();
   turns();
-  EXPECT_EQ(caller.status({nfs4::OffloadCancelArguments{stateid}}), Status::kOk);
-  EXPECT_EQ(caller.status({nfs4::OffloadCancelArguments{stateid}}), Status::kBadStateid);
+  EXPECT_EQ(caller.status({nfs4::OffloadCancelArguments{stateid}}), Status::kCompleteAlready);
+  caller.offload_status = Status::kOk;
   pass(Milliseconds(5000));
+  EXPECT_EQ(caller.offloads.size(), 2u);
+  EXPECT_EQ(caller.status({nfs4::OffloadCancelArguments{stateid}}), Status::kBadStateid);
+}
+
+// Without a request there is no reply that waits: the size and the extents may be lost until the store has synced.
+TEST_F(OffloadedCopy, IsToldWhenItIsDurable) {
+  begin();
+  host.store.sync_by_hand();
+  turns();
+  EXPECT_EQ(size_of("to"), kLong);
+  EXPECT_TRUE(caller.offloads.empty());
+  ASSERT_TRUE(host.store.sync());
+  turns();
   EXPECT_EQ(caller.offloads.size(), 1u);
+}
+
+TEST_F(OffloadedCopy, GoesOnBehindItsClosedOpenUnlessOthersDenyIt) {
+  brick.hold_persists = true;
+  begin();
+  turns();
+  close(caller, to);
+  brick.hold_persists = false;
+  brick.release();
+  turns();
+  EXPECT_EQ(size_of("to"), kLong);
+
+  const File target = open(caller, "again", kShareBoth);
+  brick.hold_persists = true;
+  begin(caller, from, target);
+  turns();
+  close(caller, target);
+  auto denying = client.open_arguments("again", kShareRead);
+  denying.share_deny = kShareWrite;
+  ASSERT_EQ(client.open(denying).status, Status::kOk);
+  brick.hold_persists = false;
+  brick.release();
+  turns();
+  EXPECT_EQ(size_of("again"), FileCopy::kBytesMax);
+  ASSERT_EQ(caller.offloads.size(), 2u);
+  EXPECT_EQ(caller.offloads[1].outcome.get_if<Status::kOk>()->count, FileCopy::kBytesMax);
 }
 
 TEST_F(OffloadedCopy, EndsWithItsClient) {
