@@ -283,17 +283,46 @@ int ModelClient::truncate(OpenFile& file, uint64_t size, bool& refused) {
 
 int ModelClient::clone(OpenFile& file, size_t target) {
   if (const auto settled = file.data->settle(); !settled) return settled.error().number();
-  nfs4::SetAttributesArguments empty;
-  empty.attributes.size = 0;
-  const nfs4::PutFileHandleArguments to{served_.handle_of(target)};
-  const auto emptied = session_->call({to, empty}, {}, {.cache_reply = true});
+  if (const int error = empty(target); error != 0) return error;
+  return clone_from(served_.handle_of(file.handle.file), target, {});
+}
+
+int ModelClient::clone_part(OpenFile& file, size_t target, const Part& part) {
+  if (const auto settled = file.data->settle(); !settled) return settled.error().number();
+  return clone_from(served_.handle_of(file.handle.file), target, part);
+}
+
+int ModelClient::clone_out_of(const std::string& snapshot, size_t file, size_t target) {
+  const auto found = find_in(snapshot, file);
+  if (!found) return found.error();
+  if (const int error = empty(target); error != 0) return error;
+  return clone_from(found->handle, target, {});
+}
+
+int ModelClient::empty(size_t target) {
+  nfs4::SetAttributesArguments nothing;
+  nothing.attributes.size = 0;
+  const auto emptied = session_->call({nfs4::PutFileHandleArguments{served_.handle_of(target)}, nothing}, {},
+                                      {.cache_reply = true});
   if (!emptied) return emptied.error().number();
-  if (!emptied->ok()) return nfs4::to_errno(emptied->status);
-  const auto reply = session_->call({nfs4::PutFileHandleArguments{served_.handle_of(file.handle.file)},
-                                     nfs4::SaveFileHandleArguments{}, to, nfs4::CloneArguments{}},
+  return nfs4::to_errno(emptied->status);
+}
+
+// Without a count: all that is behind `from`.
+int ModelClient::clone_from(const nfs4::FileHandle& source, size_t target, const Part& part) {
+  const nfs4::CloneArguments what{.source_offset = part.from, .target_offset = part.to, .count = part.count};
+  const auto reply = session_->call({nfs4::PutFileHandleArguments{source}, nfs4::SaveFileHandleArguments{},
+                                     nfs4::PutFileHandleArguments{served_.handle_of(target)}, what},
                                     {}, {.cache_reply = true});
   if (!reply) return reply.error().number();
-  return reply->ok() ? 0 : nfs4::to_errno(reply->status);
+  return nfs4::to_errno(reply->status);
+}
+
+std::expected<ClientFiles::Found, int> ModelClient::find_in(const std::string& snapshot, size_t file) {
+  const ServedFile names = served_.file(file);
+  auto found = files_->find({std::string(nfs4::kSnapshotListName), snapshot, names.name});
+  if (!found) found = files_->find({std::string(nfs4::kSnapshotListName), snapshot, names.other_name});
+  return found;
 }
 
 Result<std::vector<std::byte>> ModelClient::contents(size_t file) {
@@ -302,9 +331,7 @@ Result<std::vector<std::byte>> ModelClient::contents(size_t file) {
 
 Result<std::vector<std::byte>> ModelClient::contents_in(const std::string& snapshot, size_t number,
                                                         bool by_layout, initiator::BufferSlice buffer) {
-  const ServedFile names = served_.file(number);
-  auto found = files_->find({std::string(nfs4::kSnapshotListName), snapshot, names.name});
-  if (!found) found = files_->find({std::string(nfs4::kSnapshotListName), snapshot, names.other_name});
+  const auto found = find_in(snapshot, number);
   if (!found) return fail(found.error(), "a lookup in a snapshot");
   if (!by_layout) return contents_of(found->handle);
   const auto opened = files_->open_found(*found);

@@ -60,6 +60,13 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
 
   // As copy_file_range(2) of all of it to a file that nobody has open, and what that has then.
   int clone(OpenFile& file, size_t target);
+  // Of a part of it (FICLONERANGE): the rest of the target stays. INVAL: the range is not all there.
+  struct Part {
+    uint64_t from = 0, to = 0, count = 0;  // bytes, in grains
+  };
+  int clone_part(OpenFile& file, size_t target, const Part& part);
+  // Of a file as a snapshot has it.
+  int clone_out_of(const std::string& snapshot, size_t file, size_t target);
   Result<std::vector<std::byte>> contents(size_t file);
   // What a file of a snapshot has: as the server reads it, or by a layout.
   Result<std::vector<std::byte>> contents_in(const std::string& snapshot, size_t file, bool by_layout,
@@ -118,6 +125,9 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   static initiator::SessionOptions session_options(size_t number, Dice& dice);
   uint64_t get_size(size_t file);
   Result<std::vector<std::byte>> contents_of(const nfs4::FileHandle& file);
+  int empty(size_t target);
+  int clone_from(const nfs4::FileHandle& source, size_t target, const Part& part);
+  std::expected<ClientFiles::Found, int> find_in(const std::string& snapshot, size_t file);
   std::unique_ptr<OpenFile> open_served(size_t file, bool writes, Oracle& oracle);
   // What a call of ours that changes the file has brought. `version`: the local one then.
   void learn(OpenFile& file, fuse_client::Question question, uint64_t version,

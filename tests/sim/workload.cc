@@ -13,6 +13,7 @@ namespace pnfsrdma::sim {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
+constexpr uint64_t kGrain = 4096;  // in which parts of files are cloned
 constexpr auto kCallMax = std::chrono::seconds(5);
 constexpr auto kSlow = Milliseconds(500);
 constexpr size_t kWorkersPerClient = 2, kOpenMax = 3, kLogs = 2;
@@ -208,8 +209,10 @@ class Worker {
     const uint64_t range = dice_.one_in(8) ? kBytesMax : kBytesMax / 8;
     const uint64_t length = kUnit * dice_.between(1, dice_.one_in(10) ? kBufferBytes / kUnit : 200);
     const uint64_t offset = kUnit * dice_.below((range - length) / kUnit);
-    if (world_.options.clones && choice < 4) return clone(file);
-    if (world_.options.clones && choice < 8) return check_clone();
+    if (world_.options.clones && choice < 3) return clone(file);
+    if (world_.options.clones && choice < 8) return clone_part(file, offset, length);
+    if (world_.options.clones && choice < 10) return clone_out_of_snapshot();
+    if (world_.options.clones && choice < 14) return check_clone();
     if (choice < 44) return write_and_again(file, offset, length);
     if (choice < 72) return (void)read(file, offset, length);
     if (choice < 78) return append(file, std::min<uint64_t>(length, 4096));
@@ -336,14 +339,69 @@ class Worker {
     const int error = mount().clone(file, target);
     const SteadyTime ended = watched.ended(error);
     if (error != 0) return;
-    const auto content = mount().contents(target);
+    auto content = mount().contents(target);
     if (!content) return;
     for (uint64_t at = 0; at < kBytesMax; at += kBufferBytes) {
       const size_t from = std::min<uint64_t>(at, content->size());
       const ByteSpan bytes = ByteSpan(*content).subspan(from, std::min(content->size() - from, kBufferBytes));
       world_.oracle.check_read(file.handle, watched.began(), ended, at, kBufferBytes, bytes, bytes.size());
     }
-    world_.clones[client_] = *content;
+    world_.clones[client_] = *std::move(content);
+  }
+  // Into what the client has cloned before: the part is the file's, the rest is as it was.
+  void clone_part(OpenFile& file, uint64_t offset, uint64_t length) {
+    const size_t target = clone_of(client_);
+    const ModelClient::InodeLock target_lock(mount(), target);
+    const ModelClient::InodeLock lock(mount(), file.handle.file);
+    const auto known = world_.clones.find(client_);
+    if (known == world_.clones.end()) return;
+    const ModelClient::Part part{.from = offset / kGrain * kGrain,
+                                 .to = dice_.below(kBytesMax / kGrain / 2) * kGrain,
+                                 .count = std::min(kBufferBytes, (length / kGrain + 1) * kGrain)};
+    std::vector<std::byte> expected = std::move(known->second);
+    world_.clones.erase(known);
+    if (sync(file, true) != 0) return;
+    Watched watched(
+        world_, calls_, client_,
+        name(file, "clone of grain {}+{} to {}", part.from / kGrain, part.count / kGrain, part.to / kGrain));
+    const int error = mount().clone_part(file, target, part);
+    const SteadyTime ended = watched.ended(error);
+    // Not all of the range is in the file.
+    if (error == EINVAL) world_.clones[client_] = std::move(expected);
+    if (error != 0) return;
+    auto content = mount().contents(target);
+    if (!content) return;
+    if (expected.size() < part.to + part.count) expected.resize(part.to + part.count);
+    if (content->size() != expected.size()) {
+      world_.violated(fmt::format("the clone of client {} has {} bytes instead of {}", client_,
+                                  content->size(), expected.size()));
+      return;
+    }
+    const ByteSpan cloned = ByteSpan(*content).subspan(part.to, part.count);
+    world_.oracle.check_read(file.handle, watched.began(), ended, part.from, part.count, cloned, part.count);
+    std::ranges::copy(cloned, expected.begin() + static_cast<ptrdiff_t>(part.to));
+    if (*content != expected)
+      world_.violated(fmt::format("a clone of a part has changed the rest at client {}", client_));
+    world_.clones[client_] = *std::move(content);
+  }
+  // It is what the snapshot has, and stays that when the snapshot goes.
+  void clone_out_of_snapshot() {
+    if (world_.snapshots == nullptr) return;
+    const auto sight = world_.snapshots->choose(dice_);
+    if (!sight) return;
+    const size_t target = clone_of(client_);
+    const ModelClient::InodeLock target_lock(mount(), target);
+    world_.clones.erase(client_);
+    Watched watched(
+        world_, calls_, client_,
+        fmt::format("client {} clones file {} out of snapshot {}", client_, sight->file, sight->number));
+    const int error = mount().clone_out_of(sight->name, sight->file, target);
+    (void)watched.ended(error);
+    if (error != 0) return;
+    auto content = mount().contents(target);
+    if (!content) return;
+    world_.snapshots->judge(*sight, content, false);
+    world_.clones[client_] = *std::move(content);
   }
   // `always`: every server answers.
   void check_clone(bool always = false) {

@@ -43,7 +43,8 @@ struct RunOptions {
   // Clients open files to read them, too, ask for read delegations, keep pages, and change each other's attributes and
   // names.
   bool delegations = false;
-  // Files are cloned now and then, and the clone is what the file was.
+  // Files, and parts of them, are cloned now and then, and the clone is what the file was; so is one out of a
+  // snapshot.
   bool clones = false;
   // The administrator takes snapshots and deletes them, and clients read in them.
   bool snapshots = false;
