@@ -15,7 +15,8 @@ peers="nfs-ganesha nfs-ganesha-vfs"
 demo="fio sqlite3 git attr python3 procps util-linux coreutils"
 # Two metadata servers and their log, a network namespace each (tests/ha).
 ha="etcd-server iproute2 python3 util-linux fuse3"
-bench="fio sqlite3 gcc python3 git procps util-linux"
+# sshfs and GlusterFS: peers of the mount.
+bench="fio sqlite3 gcc python3 git procps util-linux sshfs openssh-server glusterfs-server glusterfs-client"
 fuzz="clang-19 libclang-rt-19-dev"
 tidy="clang-tidy-19 clang-format-19"
 # The console's pages: to build them, and to test them in a browser on a real mount.

@@ -28,6 +28,9 @@ if [ -d "$ceiling" ]; then
   echo
   echo "The mount, beside an in-memory FUSE file system with one TCP round trip per operation"
   "$here/mount_bench.py" --bin "$bin" --ceiling "$ceiling"
+  echo
+  echo "The same with names, and sshfs and GlusterFS beside it"
+  "$here/mount_bench.py" --bin "$bin" --ceiling "$ceiling" --rows names
 else
   echo "The mount's ceiling is not here: set CEILING to the folder with memfuse.cc and bench.sh." >&2
 fi
