@@ -130,6 +130,25 @@ it_clones() {
   [ "$(cmp -l "$here/mount/original" "$here/mount/reflink" | wc -l)" -le 10 ]
 }
 
+# copy_file_range(2) of more than the server copies for one synchronous COPY, from an offset that no clone can have: the
+# COPY is answered at once, and CB_OFFLOAD tells its end.
+it_copies_long_files_asynchronously() {
+  local at before
+  truncate -s 90M "$here/mount/long"
+  for at in 0 40 84; do head -c 1000000 /dev/urandom | dd of="$here/mount/long" bs=1M seek="$at" conv=notrunc,fsync status=none; done
+  before=$(sent COPY)
+  python3 - "$here/kernel/long" "$here/kernel/copied" <<'PYTHON'
+import os, sys
+source, target = os.open(sys.argv[1], os.O_RDONLY), os.open(sys.argv[2], os.O_RDWR | os.O_CREAT)
+count = os.copy_file_range(source, target, 85 << 20, 100, 0)
+print("copied by one call:", count)
+assert count == 85 << 20
+PYTHON
+  echo "COPY: $before, then $(sent COPY)"
+  [ "$(sent COPY)" = $((before + 1)) ]
+  cmp -n $((85 << 20)) -i 100:0 "$here/mount/long" "$here/mount/copied"
+}
+
 # The kernel's client has no POSIX ACLs of its own: the server decides by those that our mount has set, and inherits them
 # (linux/posix_acl_xattr.h: 7, 5 and 0 for owner, group and others; 1234 may read, by a mask of 4).
 acls_are_in_force() {
@@ -174,6 +193,7 @@ if passed; then
   case_of "the kernel's client reads the holes of a file" it_reads_holes
   case_of "both write one file" both_write_one_file
   case_of "the kernel's client clones a file (FICLONE), and either can be written" it_clones
+  case_of "the kernel's client copies a long file by one asynchronous COPY" it_copies_long_files_asynchronously
   case_of "a truncate by the kernel's client recalls our layout" a_truncate_by_the_kernel_recalls_our_layout
   case_of "a delegation spares the kernel's client OPENs until our mount writes" a_delegation_spares_opens_until_ours_writes
   case_of "ACLs that our mount has set are in force for the kernel's client" acls_are_in_force
