@@ -42,6 +42,10 @@ class Ours(Cluster):
     def turns(self):
         return loop_turns.read(self.home / "console.sock")
 
+    def slow_turns(self):
+        """What the MDS has logged of turns above 100 ms."""
+        return [line for line in self.log("mds").splitlines() if " slow-turn " in line]
+
     def resident_mib(self):
         return {name: resident_mib(process.pid) for name, process in self.processes.items()}
 
@@ -122,6 +126,8 @@ def measure(arguments, passed, ours, theirs):
         report = json.loads(pathlib.Path(figures.name).read_text() or "{}")
     if code == 0 and ours:
         report["turns"] = print_turns(before, ours.turns())
+        for line in ours.slow_turns():
+            print("  " + line)
         report["resident_mib"] = {name: round(mib) for name, mib in ours.resident_mib().items()}
         print("\nresident afterwards, MiB: " + ", ".join(f"{name} {mib:.0f}" for name, mib in ours.resident_mib().items()))
     if arguments.json_file:
