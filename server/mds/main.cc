@@ -23,6 +23,7 @@
 #include "server/mds/meta/boot_record.h"
 #include "server/mds/meta/rocksdb_store.h"
 #include "server/mds/metadata_log.h"
+#include "server/mds/ops/ended_handles.h"
 #include "server/mds/ops/handle_keys.h"
 #include "server/mds/ops/layout_callbacks.h"
 #include "server/mds/ops/nfs_program.h"
@@ -341,6 +342,8 @@ Result<> serve(const Config& config, const std::string& config_path) {
   TRY(layouts.recover(boot.boot_count, [&](ClientId client) { return clients.find(client) != nullptr; }));
   leases.start(loop, std::clamp(limits.lease / 10, Milliseconds(100), Milliseconds(1000)));
   leases.resume(expiring);
+  // The configuration may have other exports now, or the last run may have ended behind such a change.
+  recall_under_ended_handles(delegations, *handles);
   Administrator administrator({.loop = loop,
                                .clock = clock,
                                .counters = counters,
@@ -352,7 +355,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                                .sessions = sessions,
                                .opens = opens,
                                .locks = locks,
-                               .delegations = delegation_table,
+                               .delegations = delegations,
                                .grace = grace,
                                .memory = memory,
                                .leases = leases,

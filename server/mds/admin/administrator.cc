@@ -18,6 +18,7 @@
 #include "server/mds/layout/layouts.h"
 #include "server/mds/layout/snapshot_keeper.h"
 #include "server/mds/meta/read_then.h"
+#include "server/mds/ops/ended_handles.h"
 #include "server/mds/ops/network.h"
 #include "server/mds/state/session.h"
 #include "shared/base/join.h"
@@ -33,9 +34,8 @@ Administrator::Administrator(const Parts& parts)
     : parts_(parts),
       started_(parts.clock.now()),
       aged_(started_),
-      exports_(
-          parts.store, parts.exports, parts.handles, [this](uint16_t id) { recall_layouts_of(id); },
-          [this](auto visit, auto done) { visit_mounted(std::move(visit), std::move(done)); }),
+      exports_(parts.store, parts.exports, parts.handles, effects_of_exports(),
+               [this](auto visit, auto done) { visit_mounted(std::move(visit), std::move(done)); }),
       settings_(parts.store, parts.config, parts.limits),
       snapshots_(parts.clock, parts.names, parts.exports, parts.layouts.snapshots(),
                  [this](uint64_t id) {
@@ -47,6 +47,15 @@ Administrator::Administrator(const Parts& parts)
       jobs_(parts.clock) {
   // Bricks and clients come back first.
   scheduler_.set(settings_.snapshot_schedule(), kScheduleAfterStart);
+}
+
+ExportKeeper::Effects Administrator::effects_of_exports() {
+  return {.narrowed =
+              [this](uint16_t id) {
+                recall_layouts_of(id);
+                recall_of_export(parts_.delegations, parts_.handles, id);
+              },
+          .handles_ended = [this] { recall_under_ended_handles(parts_.delegations, parts_.handles); }};
 }
 
 SnapshotScheduler::Works Administrator::scheduled_works() {
@@ -72,7 +81,7 @@ console::Numbers Administrator::numbers() {
                                            .sessions = parts_.sessions,
                                            .opens = parts_.opens,
                                            .locks = parts_.locks,
-                                           .delegations = parts_.delegations,
+                                           .delegations = parts_.delegations.table(),
                                            .grace = parts_.grace,
                                            .layouts = parts_.layouts,
                                            .compounds = &parts_.compounds,
@@ -100,7 +109,7 @@ void Administrator::holdings(Done<Later<console::Holdings>> done) {
                  .clients = parts_.clients,
                  .opens = parts_.opens,
                  .locks = parts_.locks,
-                 .delegations = parts_.delegations,
+                 .delegations = parts_.delegations.table(),
                  .layouts = parts_.layouts,
                  .names = parts_.names},
                 lifetime_.token(), std::move(done));

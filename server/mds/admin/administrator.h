@@ -10,6 +10,7 @@
 #include "server/mds/admin/setting_keeper.h"
 #include "server/mds/admin/snapshot_administration.h"
 #include "server/mds/admin/snapshot_scheduler.h"
+#include "server/mds/state/delegations.h"
 #include "server/mds/state/lease_keeper.h"
 
 namespace pnfsrdma::mds {
@@ -29,7 +30,7 @@ class Administrator final : public console::Administration {
     SessionTable& sessions;
     OpenTable& opens;
     LockTable& locks;
-    const DelegationTable& delegations;
+    Delegations& delegations;
     GracePeriod& grace;
     const rpc::MemoryBudget& memory;
     LeaseKeeper& leases;
@@ -116,6 +117,7 @@ class Administrator final : public console::Administration {
   // kIdsPerTurn clients a turn.
   void visit_mounted(std::function<void(const ExportKeeper::MountedClient&)> visit,
                      std::function<void()> done) const;
+  ExportKeeper::Effects effects_of_exports();
   // Those that were got through the export.
   void recall_layouts_of(uint16_t export_id);
   SnapshotScheduler::Works scheduled_works();

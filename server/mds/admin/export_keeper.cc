@@ -149,12 +149,12 @@ bool narrower(const Export& before, const Export& after) {
 
 }  // namespace
 
-ExportKeeper::ExportKeeper(KeyValueStore& store, Exports& exports, HandleKeys& handles,
-                           OnNarrowed on_narrowed, Mounted mounted)
+ExportKeeper::ExportKeeper(KeyValueStore& store, Exports& exports, HandleKeys& handles, Effects effects,
+                           Mounted mounted)
     : store_(store),
       exports_(exports),
       handles_(handles),
-      on_narrowed_(std::move(on_narrowed)),
+      effects_(std::move(effects)),
       mounted_(std::move(mounted)) {
   const auto next = Records(store).get(RecordKind::kExport, kNextKey);
   stored_ = next && next->has_value();
@@ -289,9 +289,10 @@ void ExportKeeper::add(Export item, const console::ExportEffect& effect, const D
       batch,
       [&] {
         // By the names clients know their files by, while these are good.
-        if (around != nullptr) on_narrowed_(around->id);
+        if (around != nullptr) effects_.narrowed(around->id);
         handles_.apply(keys);
         exports_.add(std::move(item));
+        if (around != nullptr) effects_.handles_ended();
       },
       [this, id, warning, done](Result<> stored) {
         answer(id, std::move(stored), [&](Result<console::Export> made) {
@@ -317,7 +318,7 @@ void ExportKeeper::change(uint16_t id, const console::ExportRules& rules, Done<c
       batch,
       [&] {
         exports_.change(*item);
-        if (less) on_narrowed_(id);
+        if (less) effects_.narrowed(id);
       },
       [this, id, done](Result<> stored) { answer(id, std::move(stored), done); });
 }
@@ -333,6 +334,7 @@ void ExportKeeper::remove(uint16_t id, Done<void> done) {
       [&] {
         handles_.apply(keys);
         exports_.remove(id);
+        effects_.handles_ended();
       },
       done);
 }

@@ -18,8 +18,12 @@ class ExportKeeper {
  public:
   template <typename T>
   using Done = std::function<void(Result<T>)>;
-  // An export lets its clients do less than before.
-  using OnNarrowed = std::function<void(uint16_t id)>;
+  struct Effects {
+    // An export lets its clients do less than before.
+    std::function<void(uint16_t id)> narrowed;
+    // Filehandles have ended: those of an export around a new one, or of one that was removed.
+    std::function<void()> handles_ended;
+  };
 
   // A client with a connection, and the address it comes from.
   struct MountedClient {
@@ -30,8 +34,7 @@ class ExportKeeper {
   using Mounted =
       std::function<void(std::function<void(const MountedClient&)> visit, std::function<void()> done)>;
 
-  ExportKeeper(KeyValueStore& store, Exports& exports, HandleKeys& handles, OnNarrowed on_narrowed,
-               Mounted mounted);
+  ExportKeeper(KeyValueStore& store, Exports& exports, HandleKeys& handles, Effects effects, Mounted mounted);
 
   // What a start serves: the store's if there are any, else `configured`. EUCLEAN.
   struct Initial {
@@ -70,7 +73,7 @@ class ExportKeeper {
   KeyValueStore& store_;
   Exports& exports_;
   HandleKeys& handles_;
-  const OnNarrowed on_narrowed_;
+  const Effects effects_;
   const Mounted mounted_;
   bool stored_;
 };

@@ -52,7 +52,10 @@ struct OpenAccess {
 class CompoundContext {
  public:
   CompoundContext(Services& services, std::function<void()> resume)
-      : services(services), reads(services.store), suspension(reads, std::move(resume)) {}
+      : services(services),
+        reads(services.store),
+        suspension(reads, std::move(resume)),
+        exports_version_(services.exports.version()) {}
 
   // The server's parts, and how to wait.
   Services& services;
@@ -196,6 +199,10 @@ class CompoundContext {
   // changes (Linux's server has it so, too). kSuspended, DELAY.
   Outcome<> recall_delegations(const Inode& inode, FileAct act = FileAct::kChange);
 
+  // Exports have changed since the call came: the handles that it names may have ended, and what others make of the
+  // current one now is not what the client knows.
+  bool exports_changed() const { return services.exports.version() != exports_version_; }
+
   bool in_grace() const;
   // For an operation that makes or reclaims state (RFC 8881, 8.4.2.1 and 18.51.3): reclaims in grace,
   // everything else after it, and after RECLAIM_COMPLETE. GRACE, NO_GRACE.
@@ -206,6 +213,7 @@ class CompoundContext {
   // A saved object that was reached through the current export.
   Outcome<InodePointer> saved_object() const;
 
+  const uint64_t exports_version_;
   UserGroups::Answer managed_groups_;  // of the caller, as the name service has them; null: not asked for
 };
 

@@ -38,6 +38,12 @@ bool is_used_by_others(const CompoundContext& context, const Inode& inode) {
          context.services.layouts.may_be_used_by_others(inode.id, context.client_id());
 }
 
+// Who holds one opens the file by this handle, without us: it must be the one that he knows, and not end by itself. Its
+// end is told to those who hold one when exports change (ended_handles.h).
+bool has_lasting_handle(const CompoundContext& context, const ObjectHandle& handle) {
+  return !handle.old && !context.exports_changed();
+}
+
 // What there is to get for an open like this.
 std::expected<DelegationKind, WhyNoDelegation> kind_for(uint32_t access, uint32_t want) {
   const bool wants_to_write =
@@ -72,7 +78,7 @@ Granted grant(CompoundContext& context, const Inode& inode, const ObjectHandle& 
   if (!context.services.limits.delegations || snapshot_of(inode.id) != 0)
     return std::unexpected(WhyNoDelegation::kNotSupportedFileType);
   TRY_ASSIGN(const DelegationKind kind, kind_for(access, want));
-  if (context.in_grace() || !can_be_called(*context.client))
+  if (context.in_grace() || !can_be_called(*context.client) || !has_lasting_handle(context, handle))
     return std::unexpected(WhyNoDelegation::kResource);
   const bool conflicts = kind == DelegationKind::kWrite ? is_used_by_others(context, inode)
                                                         : is_written_by_others(context, inode);
@@ -88,7 +94,7 @@ Granted reclaim(CompoundContext& context, const Inode& inode, const ObjectHandle
   const DelegationKind kind = writes ? DelegationKind::kWrite : DelegationKind::kRead;
   const bool held = context.services.grace.may_reclaim_delegation(context.client->owner, inode.id, kind);
   if ((!writes && type != nfs4::DelegationType::kRead) || !held || !context.services.limits.delegations ||
-      !can_be_called(*context.client)) {
+      !can_be_called(*context.client) || !has_lasting_handle(context, handle)) {
     return std::unexpected(WhyNoDelegation::kResource);
   }
   const OpenTable& opens = context.services.opens;

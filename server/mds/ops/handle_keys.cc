@@ -156,16 +156,21 @@ FileHandle HandleKeys::encode(const ObjectHandle& handle) const {
 }
 
 std::expected<HandleKeys::Decoded, Status> HandleKeys::decode(const FileHandle& bytes) {
+  auto decoded = look_at(bytes);
+  if (decoded && decoded->handle.old) ++keys_.at(decoded->handle.export_id).old_uses;
+  return decoded;
+}
+
+std::expected<HandleKeys::Decoded, Status> HandleKeys::look_at(const FileHandle& bytes) const {
   const uint16_t version = bytes.size() < 4 ? 0 : load_big_endian<uint16_t>(bytes.data());
   const bool old = version == kOldVersion && bytes.size() == kOldSize;
   if (!old && (version != kVersion || bytes.size() != kSize)) return std::unexpected(Status::kBadHandle);
   const auto export_id = load_big_endian<uint16_t>(bytes.data() + 2);
   const auto found = keys_.find(export_id);
   if (found == keys_.end()) return std::unexpected(Status::kStale);
-  Key& key = found->second;
+  const Key& key = found->second;
   if (old) {
     if (!key.old_until || *key.old_until <= clock_.wall_now()) return std::unexpected(Status::kStale);
-    ++key.old_uses;
     return Decoded{{.export_id = export_id,
                     .inode = load_big_endian<uint64_t>(bytes.data() + 4),
                     .generation = load_big_endian<uint64_t>(bytes.data() + 12),

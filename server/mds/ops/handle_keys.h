@@ -54,6 +54,8 @@ class HandleKeys {
   // BADHANDLE for bytes this server has not made; STALE for an export that is gone, and for version 1 when
   // its time is over.
   std::expected<Decoded, nfs4::Status> decode(const nfs4::FileHandle& bytes);
+  // The same, and it does not count as a use (old_handles()).
+  std::expected<Decoded, nfs4::Status> look_at(const nfs4::FileHandle& bytes) const;
 
   // --- changes of exports at run time ---
   // Puts a key for `added` into the batch, and the next key version of the exports around it that are

@@ -51,6 +51,13 @@ const DelegationTable::Set& DelegationTable::of_client(ClientId client) const {
   return found == by_client_.end() ? kNoDelegations : found->second.all;
 }
 
+std::vector<ClientId> DelegationTable::holders() const {
+  std::vector<ClientId> clients;
+  clients.reserve(by_client_.size());
+  for (const auto& [client, holder] : by_client_) clients.push_back(client);
+  return clients;
+}
+
 size_t DelegationTable::revoked_of_client(ClientId client) const {
   const auto found = by_client_.find(client);
   return found == by_client_.end() ? 0 : found->second.revoked;

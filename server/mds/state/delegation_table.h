@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <vector>
 
 #include "server/mds/state/client.h"
 #include "server/mds/state/stateid.h"
@@ -76,6 +77,8 @@ class DelegationTable {
   }
   // With the revoked ones.
   const Set& of_client(ClientId client) const;
+  // Who has any, in no order.
+  std::vector<ClientId> holders() const;
   size_t revoked_of_client(ClientId client) const;
 
   DelegationState& add(DelegationState state);

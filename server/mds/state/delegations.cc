@@ -21,6 +21,8 @@ constexpr Milliseconds kRecallUnreachable{1000};
 constexpr Milliseconds kRevokeAgain{1000};
 // Clients that are asked for a delegation in one turn.
 constexpr size_t kRecallsPerTurn = 64;
+// Delegations that are judged in one turn.
+constexpr size_t kJudgedPerTurn = 512;
 // Operations that go on in one turn when a file is delegated to nobody any more.
 constexpr size_t kWakesPerTurn = 64;
 // How often a client with too many delegations is asked to return some.
@@ -105,11 +107,53 @@ void Delegations::demand_some(uint64_t inode, ClientId except, const DelegationS
   loop_.at_next_turn(lifetime_.guard([this, inode, except, last] { demand_some(inode, except, last); }));
 }
 
-void Delegations::demand(const DelegationState& state) {
+struct Delegations::Sweep {
+  const Judge judge;
+  std::vector<ClientId> holders;  // the last of them is looked at
+  StateidOther last{};            // up to this one of his
+};
+
+void Delegations::recall_by_handle(Judge judge) {
+  sweep_some(
+      std::make_shared<Sweep>(Sweep{.judge = std::move(judge), .holders = table_.holders(), .last = {}}));
+}
+
+void Delegations::sweep_some(const std::shared_ptr<Sweep>& sweep) {
+  const EventLoop::Step step(loop_, "delegation-sweep");
+  for (size_t judged = 0, recalled = 0; !sweep->holders.empty();) {
+    if (judged == kJudgedPerTurn || recalled == kRecallsPerTurn)
+      return loop_.at_next_turn(lifetime_.guard([this, sweep] { sweep_some(sweep); }));
+    DelegationState last;
+    last.client = sweep->holders.back();
+    last.other = sweep->last;
+    const DelegationTable::Set& held = table_.of_client(last.client);
+    const auto next = held.upper_bound(&last);
+    if (next == held.end()) {
+      sweep->holders.pop_back();
+      sweep->last = {};
+      continue;
+    }
+    const DelegationState& state = **next;
+    sweep->last = state.other;
+    ++judged;
+    const Verdict verdict = state.revoked ? Verdict::kStays : sweep->judge(state.handle);
+    if (verdict == Verdict::kStays) continue;
+    ++recalled;
+    demand(state, verdict == Verdict::kGone);
+  }
+}
+
+void Delegations::demand(const DelegationState& state, bool is_gone) {
   contended_.drop_past(loop_.now());
   contended_.entries[state.inode] = loop_.now() + contended_for_;
   const auto [pending, fresh] = pending_.try_emplace(state.other);
-  if (!fresh) return;
+  if (!fresh && (!is_gone || pending->second.is_gone)) return;
+  pending->second.is_gone = is_gone;
+  if (!fresh) {
+    // It may have been answered, and the return that was to follow cannot come.
+    loop_.cancel(pending->second.retry_timer);
+    return send(state.other);
+  }
   ++counters_.delegations_recalled;
   pending->second.until = loop_.now() + lease_;
   pending->second.bound = loop_.now() + lease_ * kLeasesToReturn;
@@ -141,7 +185,9 @@ void Delegations::send(const StateidOther& other) {
 void Delegations::answered(const StateidOther& other, const CallbackChannel::Answer& answer) {
   const auto pending = pending_.find(other);
   if (pending == pending_.end()) return;
-  if (answer && nfs4::status_of(*answer) == Status::kOk) return;  // DELEGRETURN will follow
+  const bool is_taken = answer && nfs4::status_of(*answer) == Status::kOk;
+  // DELEGRETURN will follow; of one that is gone this was the return.
+  if (is_taken && (!pending->second.is_gone || give_back(*table_.find(other)))) return;
   pending->second.retry_timer =
       loop_.after(answer ? kRecallAgain : kRecallUnreachable, lifetime_.guard([this, other] {
         if (pending_.contains(other)) send(other);

@@ -54,6 +54,17 @@ class Delegations {
   using Done = std::function<void(nfs4::Status)>;
   void recall(uint64_t inode, ClientId except, Done done);
 
+  // What becomes of a delegation by what has become of the handle under which it was given.
+  enum class Verdict : uint8_t {
+    kStays,
+    kRecalled,
+    kGone,  // the same, but no operation takes the handle any more, DELEGRETURN neither
+  };
+  // Recalls all on which that is the verdict, some a turn of the loop; of what is given meanwhile perhaps not all are
+  // judged. One that is kGone ends with the answer NFS4_OK to its recall, behind which its holder does not use it.
+  using Judge = std::function<Verdict(const nfs4::FileHandle&)>;
+  void recall_by_handle(Judge judge);
+
   // The client does to the file what comes before the return of a write delegation. Nothing happens if it has none that
   // is recalled.
   void at_work(ClientId client, uint64_t inode);
@@ -101,6 +112,7 @@ class Delegations {
     EventLoop::TimerId lease_timer = 0;
     EventLoop::TimerId retry_timer = 0;
     SteadyTime until, bound;  // when it is revoked: now, and at most
+    bool is_gone = false;     // it cannot be returned
   };
   // A holder is being asked for attributes.
   struct Asking {
@@ -130,7 +142,9 @@ class Delegations {
 
   std::expected<nfs4::Stateid, nfs4::WhyNoDelegation> make(const Request& request);
   void demand_some(uint64_t inode, ClientId except, const DelegationState& behind);
-  void demand(const DelegationState& state);
+  struct Sweep;
+  void sweep_some(const std::shared_ptr<Sweep>& sweep);
+  void demand(const DelegationState& state, bool is_gone = false);
   void send(const StateidOther& other);
   void answered(const StateidOther& other, const CallbackChannel::Answer& answer);
   void ask(const DelegationState& state, std::vector<TakeTold> askers);

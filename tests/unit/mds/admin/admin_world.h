@@ -61,7 +61,7 @@ class AdminWorld {
                                .sessions = server.sessions,
                                .opens = server.opens,
                                .locks = server.locks,
-                               .delegations = server.delegation_table,
+                               .delegations = server.delegations,
                                .grace = server.grace,
                                .memory = memory,
                                .leases = server.leases,

@@ -30,7 +30,9 @@ struct Keeper : ::testing::Test {
     exports->reserve_ids(initial.next_id);
     handles = *HandleKeys::open(*store, random, clock, *exports, false);
     keeper = std::make_unique<ExportKeeper>(
-        *store, *exports, *handles, [this](uint16_t id) { narrowed.push_back(id); },
+        *store, *exports, *handles,
+        ExportKeeper::Effects{.narrowed = [this](uint16_t id) { narrowed.push_back(id); },
+                              .handles_ended = [this] { ++ends_of_handles; }},
         [this](const auto& visit, const auto& done) {
           for (const auto& client : mounted) visit(client);
           if (hold_effect) return held.push_back(done);
@@ -71,6 +73,7 @@ struct Keeper : ::testing::Test {
   std::vector<std::function<void()>> held;
   std::unique_ptr<ExportKeeper> keeper;
   Narrowed narrowed;
+  size_t ends_of_handles = 0;
 };
 
 // An export as the versions before 2 of the record had it.
@@ -191,6 +194,7 @@ TEST_F(Keeper, AnExportInsideAnotherEndsTheHandlesOfThatOneAndSaysSo) {
   ASSERT_TRUE(inner.has_value());
   EXPECT_NE(inner->warning.find("Clients of / must reopen their files"), std::string::npos);
   EXPECT_EQ(narrowed, Narrowed{1});
+  EXPECT_EQ(ends_of_handles, 1U);
   ASSERT_TRUE(handles->decode(before).has_value());
   EXPECT_TRUE(handles->decode(before)->superseded);
   const auto after = handles->encode(handle);
@@ -201,6 +205,7 @@ TEST_F(Keeper, AnExportInsideAnotherEndsTheHandlesOfThatOneAndSaysSo) {
   EXPECT_EQ(handles->encode(handle), after) << "the keys are kept";
   EXPECT_EQ(handles->decode(of_inner)->handle.export_id, inner->id);
   ASSERT_TRUE(remove(inner->id));
+  EXPECT_EQ(ends_of_handles, 2U);
   EXPECT_EQ(handles->decode(of_inner).error(), nfs4::Status::kStale);
   EXPECT_TRUE(add({.path = "/other"})->warning.size() > 0);
 }

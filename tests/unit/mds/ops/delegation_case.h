@@ -19,11 +19,11 @@ class DelegationCase : public ::testing::Test {
  protected:
   DelegationCase() { start(); }
 
-  void start(bool same_boot = true) {
+  void start(bool same_boot = true, std::vector<Export> exports = {TestServer::default_export()}) {
     other_ = nullptr;
     holder_ = nullptr;
     server_ = nullptr;
-    server_ = std::make_unique<TestServer>(host_, std::vector{TestServer::default_export()}, same_boot);
+    server_ = std::make_unique<TestServer>(host_, std::move(exports), same_boot);
     holder_ = std::make_unique<CalledClient>(*server_, "holder");
     other_ = std::make_unique<CalledClient>(*server_, "other");
   }
@@ -32,7 +32,7 @@ class DelegationCase : public ::testing::Test {
     holder_->join();
     other_->join();
     for (const char* name : {"f", "g"}) {
-      auto arguments = other_->open_arguments(name, kShareBoth);
+      auto arguments = other_->open_arguments(name, kShareBoth | nfs4::kShareAccessWantNoDelegation);
       arguments.how = creating(create_how(nfs4::CreateMode::kUnchecked, mode_attribute(0666)));
       close(*other_, other_->open(arguments).result.stateid);
     }
