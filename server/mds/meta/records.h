@@ -25,11 +25,12 @@ enum class RecordKind : uint8_t {
   kAhead = 9,    // files with memory ahead of their growth
   kExpiring =
       10,  // instead of kClient: the client is being taken apart, and what is left of it still conflicts
-  kHandleKey = 11,  // what filehandles of an export are signed with, by its path
-  kDone = 12,       // the last change that a request in a session's slot has made
-  kDelegation = 13,
-  kHeldLayout = 14,  // a layout that a client holds, and each grant of it
-  kTicket = 15,      // of a client's session at a brick
+  kHandleKey = 11,        // what filehandles of an export are signed with, by its path
+  kDone = 12,             // the last change that a request in a session's slot has made
+  kDelegation = 13,       // to read; of some versions, also to write
+  kHeldLayout = 14,       // a layout that a client holds, and each grant of it
+  kTicket = 15,           // of a client's session at a brick
+  kWriteDelegation = 16,  // which versions that know none to write do not look for
 };
 
 // State records: values only their writer understands (XDR behind a version number), by kind and key. Written

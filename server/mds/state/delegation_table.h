@@ -37,7 +37,7 @@ struct DelegationState {
   nfs4::FileHandle handle;  // as the client knows the file: a recall names it so
   bool revoked = false;     // conflicts with nobody any more; there until FREE_STATEID
   // Of a write delegation: the change attribute that came with it, which its holder tells us as long as he holds no
-  // change that we do not know. None behind a restart.
+  // change that we do not know. None: it was given by a version that did not keep it on record.
   std::optional<uint64_t> change_told;
 
   nfs4::Stateid stateid() const { return {kSeqid, other}; }

@@ -63,9 +63,16 @@ struct DelegationRecord {
   nfs4::FileHandle handle;
   uint32_t flags = 0;
 };
-// Its flags. Versions that knew read delegations only had a bool there: whether it was revoked.
+// Its flags. Versions that knew read delegations only had a bool there: whether it was revoked. The first ones that
+// knew others, too, put them there.
 constexpr uint32_t kRevokedFlag = 1;
 constexpr uint32_t kWriteFlag = 2;
+
+struct WriteDelegationRecord {
+  DelegationRecord base;  // kRevokedFlag
+  bool has_change = false;
+  uint64_t change = 0;  // DelegationState::change_told
+};
 
 std::string client_key(ClientId id) {
   std::string key(sizeof(id), '\0');
@@ -82,6 +89,13 @@ std::string_view delegation_key(const DelegationState& delegation) {
   return as_text(delegation.other);
 }
 
+// In whichever kind it is.
+void erase_delegation(Batch& batch, const DelegationState& delegation) {
+  Records::erase(batch, RecordKind::kDelegation, delegation_key(delegation));
+  if (delegation.kind == DelegationKind::kWrite)
+    Records::erase(batch, RecordKind::kWriteDelegation, delegation_key(delegation));
+}
+
 void mark(Batch& batch, ClientId client) {
   Records::erase(batch, RecordKind::kClient, client_key(client));
   Records::put(batch, RecordKind::kExpiring, client_key(client), "");
@@ -93,9 +107,17 @@ Outcome<> outcome(const Result<>& result) {
 }
 
 template <typename Record>
+uint32_t version_of(const Record& record) {
+  return record.version;
+}
+uint32_t version_of(const WriteDelegationRecord& record) {
+  return record.base.version;
+}
+
+template <typename Record>
 Result<Record> read_record(std::string_view value) {
   auto record = xdr::decode_from<Record>(as_bytes(value));
-  if (!record || record->version != kRecordVersion) return fail(EUCLEAN, "a state record cannot be read");
+  if (!record || version_of(*record) != kRecordVersion) return fail(EUCLEAN, "a state record cannot be read");
   return std::move(*record);
 }
 
@@ -154,6 +176,16 @@ LockState lock_of(const LockRecord& record) {
     lock.ranges.lock({range.first, range.last, range.exclusive});
   }
   return lock;
+}
+
+DelegationState delegation_of(const DelegationRecord& record) {
+  return {.other = record.other,
+          .client = record.client,
+          .inode = record.inode,
+          .kind = (record.flags & kWriteFlag) != 0 ? DelegationKind::kWrite : DelegationKind::kRead,
+          .handle = record.handle,
+          .revoked = (record.flags & kRevokedFlag) != 0,
+          .change_told = {}};
 }
 
 }  // namespace
@@ -215,14 +247,27 @@ Outcome<> StateStore::put(const DelegationState& delegation) {
                                 .client = delegation.client,
                                 .inode = delegation.inode,
                                 .handle = delegation.handle,
-                                .flags = (delegation.revoked ? kRevokedFlag : 0) |
-                                         (delegation.kind == DelegationKind::kWrite ? kWriteFlag : 0)};
-  const Bytes value = xdr::encode_to_bytes(record);
-  return outcome(records_.put(RecordKind::kDelegation, delegation_key(delegation), as_text(value)));
+                                .flags = delegation.revoked ? kRevokedFlag : 0};
+  Batch batch;
+  // One that is in the other kind still, as some versions put it there, goes over to its own.
+  if (delegation.kind == DelegationKind::kWrite) {
+    erase_delegation(batch, delegation);
+    const Bytes value =
+        xdr::encode_to_bytes(WriteDelegationRecord{.base = record,
+                                                   .has_change = delegation.change_told.has_value(),
+                                                   .change = delegation.change_told.value_or(0)});
+    Records::put(batch, RecordKind::kWriteDelegation, delegation_key(delegation), as_text(value));
+  } else {
+    const Bytes value = xdr::encode_to_bytes(record);
+    Records::put(batch, RecordKind::kDelegation, delegation_key(delegation), as_text(value));
+  }
+  return commit(batch);
 }
 
 Outcome<> StateStore::erase(const DelegationState& delegation) {
-  return outcome(records_.erase(RecordKind::kDelegation, delegation_key(delegation)));
+  Batch batch;
+  erase_delegation(batch, delegation);
+  return commit(batch);
 }
 
 Outcome<> StateStore::erase(const LockState& lock) {
@@ -250,8 +295,7 @@ Outcome<> StateStore::mark_expiring(ClientId client) {
 
 Outcome<> StateStore::erase(ClientId client, const Part& part, bool last) {
   Batch batch;
-  for (const DelegationState* delegation : part.delegations)
-    Records::erase(batch, RecordKind::kDelegation, delegation_key(*delegation));
+  for (const DelegationState* delegation : part.delegations) erase_delegation(batch, *delegation);
   for (const LockState* lock : part.locks) Records::erase(batch, RecordKind::kLock, lock_key(*lock));
   for (const OpenState* open : part.opens) Records::erase(batch, RecordKind::kOpen, open_key(*open));
   if (last) {
@@ -271,6 +315,7 @@ Result<> StateStore::forget_opens() {
   TRY(records_.clear(RecordKind::kLock));
   TRY(records_.clear(RecordKind::kOpen));
   TRY(records_.clear(RecordKind::kDelegation));
+  TRY(records_.clear(RecordKind::kWriteDelegation));
   return records_.clear(RecordKind::kExpiring);
 }
 
@@ -318,16 +363,16 @@ Result<StateStore::Loaded> StateStore::load() {
     if (opens.contains(record.open)) loaded.locks.push_back(lock_of(record));
   }));
   TRY(each_record<DelegationRecord>(records_, RecordKind::kDelegation, [&](const DelegationRecord& record) {
-    if (!clients.contains(record.client)) return;
-    loaded.delegations.push_back(
-        {.other = record.other,
-         .client = record.client,
-         .inode = record.inode,
-         .kind = (record.flags & kWriteFlag) != 0 ? DelegationKind::kWrite : DelegationKind::kRead,
-         .handle = record.handle,
-         .revoked = (record.flags & kRevokedFlag) != 0,
-         .change_told = {}});
+    if (clients.contains(record.client)) loaded.delegations.push_back(delegation_of(record));
   }));
+  const auto take = [&](const WriteDelegationRecord& record) {
+    if (!clients.contains(record.base.client)) return;
+    DelegationState state = delegation_of(record.base);
+    state.kind = DelegationKind::kWrite;
+    if (record.has_change) state.change_told = record.change;
+    loaded.delegations.push_back(std::move(state));
+  };
+  TRY(each_record<WriteDelegationRecord>(records_, RecordKind::kWriteDelegation, take));
   return loaded;
 }
 
