@@ -22,6 +22,12 @@ const nfs4::Bitmap& attributes_of_data() {
   return kData;
 }
 
+InodePointer of_size(const Inode& inode, uint64_t size) {
+  auto shown = std::make_shared<Inode>(inode);
+  shown->size = size;
+  return shown;
+}
+
 Outcome<> move_on(CompoundContext& context, const Inode& inode) {
   InodeUpdate update;
   update.mtime = context.services.clock.wall_now();
@@ -47,14 +53,20 @@ Outcome<InodePointer> as_its_holder_knows(CompoundContext& context, const InodeP
     delegations.recall(inode->id, context.client_id(), [](Status) {});
     return inode;
   }
-  if (!told->is_changed && told->size == inode->size) return inode;
+  // Also of the size: what he did to that himself, and has had no answer to yet, he may not know.
+  if (!told->is_changed) return inode;
   TRY_ASSIGN(const Outcome<> moved,
              context.suspension.once<Outcome<>>([&] { return move_on(context, *inode); }));
   TRY(moved);
   TRY_ASSIGN(const InodePointer now, context.services.names.get(inode->id));
-  auto shown = std::make_shared<Inode>(*now);
-  shown->size = told->size;
-  return InodePointer(std::move(shown));
+  delegations.shown(told->delegation, told->size, now->change);
+  return of_size(*now, told->size);
+}
+
+InodePointer as_its_holder_said(const CompoundContext& context, const InodePointer& inode) {
+  const DelegationState* held = context.services.delegations.table().write_delegation(inode->id);
+  if (held == nullptr || held->client == context.client_id() || !held->shown) return inode;
+  return held->shown->change == inode->change ? of_size(*inode, held->shown->size) : inode;
 }
 
 }  // namespace pnfsrdma::mds

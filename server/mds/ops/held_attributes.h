@@ -14,4 +14,7 @@ namespace pnfsrdma::mds {
 Outcome<InodePointer> as_its_holder_knows(CompoundContext& context, const InodePointer& inode,
                                           const nfs4::Bitmap& asked);
 
+// The same without a question, for who looks at many: as whoever asked last was shown it.
+InodePointer as_its_holder_said(const CompoundContext& context, const InodePointer& inode);
+
 }  // namespace pnfsrdma::mds

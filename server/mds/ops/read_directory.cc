@@ -3,6 +3,7 @@
 
 #include "server/mds/ops/attribute_values.h"
 #include "server/mds/ops/handlers.h"
+#include "server/mds/ops/held_attributes.h"
 #include "shared/xdr/codec.h"
 
 namespace pnfsrdma::mds {
@@ -33,6 +34,7 @@ Outcome<Shown> shown_by_entry(const CompoundContext& context, InodeId id) {
     if (!context.serves_port(*services.exports.find_accepted(through))) through = Exports::kPseudoId;
   }
   if (through == Exports::kPseudoId) inode = context.pseudo_directory(*inode);
+  if (inode->is_regular()) inode = as_its_holder_said(context, inode);
   return Shown{std::move(inode), through};
 }
 

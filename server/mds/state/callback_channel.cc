@@ -31,6 +31,7 @@ struct CallbackChannel::Call {
   nfs4::CallbackArgumentOperation operation;
   Done done;
   SteadyTime deadline;
+  SteadyTime to_be_sent;  // until then
   // Where it went and was not answered. The slot stays busy: the client may have seen its number, under which
   // it would answer another call as it has answered this one.
   std::optional<Place> unanswered = std::nullopt;
@@ -40,9 +41,13 @@ CallbackChannel::CallbackChannel(EventLoop& loop, ClientTable& clients, SessionT
                                  Milliseconds timeout)
     : loop_(loop), clients_(clients), sessions_(sessions), timeout_(timeout) {}
 
-void CallbackChannel::call(ClientId client, nfs4::CallbackArgumentOperation operation, Done done) {
-  auto call =
-      std::make_shared<Call>(Call{client, std::move(operation), std::move(done), loop_.now() + timeout_});
+void CallbackChannel::call(ClientId client, nfs4::CallbackArgumentOperation operation, Milliseconds patience,
+                           Done done) {
+  auto call = std::make_shared<Call>(Call{.client = client,
+                                          .operation = std::move(operation),
+                                          .done = std::move(done),
+                                          .deadline = loop_.now() + timeout_,
+                                          .to_be_sent = loop_.now() + patience});
   // A turn later at the earliest: `done` must not meet its caller still at work.
   loop_.at_turn_end(lifetime_.guard([this, call] { attempt(call); }));
 }
@@ -88,7 +93,8 @@ void CallbackChannel::attempt(const CallPointer& call) {
 }
 
 void CallbackChannel::retry(const CallPointer& call, CallbackFailure why) {
-  if (loop_.now() + kRetryDelay >= call->deadline) {
+  const SteadyTime until = call->unanswered ? call->deadline : std::min(call->deadline, call->to_be_sent);
+  if (loop_.now() + kRetryDelay >= until) {
     if (call->unanswered) call->unanswered->back_slot().busy = false;
     return call->done(std::unexpected(why));
   }

@@ -4,6 +4,7 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "server/mds/state/client_table.h"
 #include "server/mds/state/session_table.h"
@@ -34,7 +35,11 @@ class CallbackChannel {
 
   // One operation behind CB_SEQUENCE. `done` is called exactly once, never from inside call(), with the
   // operation's result whatever its status; not at all if the channel goes first.
-  void call(ClientId client, nfs4::CallbackArgumentOperation operation, Done done);
+  void call(ClientId client, nfs4::CallbackArgumentOperation operation, Done done) {
+    call(client, std::move(operation), timeout_, std::move(done));
+  }
+  // The same, and it is dropped (kNoPath) if it has not been sent within that time, for want of a path or a slot.
+  void call(ClientId client, nfs4::CallbackArgumentOperation operation, Milliseconds patience, Done done);
 
  private:
   struct Call;

@@ -39,6 +39,12 @@ struct DelegationState {
   // Of a write delegation: the change attribute that came with it, which its holder tells us as long as he holds no
   // change that we do not know. None: it was given by a version that did not keep it on record.
   std::optional<uint64_t> change_told;
+  // The last size that its holder told and others were shown, with the change attribute of then.
+  struct Shown {
+    uint64_t size = 0;
+    uint64_t change = 0;
+  };
+  std::optional<Shown> shown = std::nullopt;
 
   nfs4::Stateid stateid() const { return {kSeqid, other}; }
   static constexpr uint32_t kSeqid = 1;

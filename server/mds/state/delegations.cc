@@ -185,6 +185,7 @@ void Delegations::send(const StateidOther& other) {
 void Delegations::answered(const StateidOther& other, const CallbackChannel::Answer& answer) {
   const auto pending = pending_.find(other);
   if (pending == pending_.end()) return;
+  if (answer) silent_.erase(table_.find(other)->client);
   const bool is_taken = answer && nfs4::status_of(*answer) == Status::kOk;
   // DELEGRETURN will follow; of one that is gone this was the return.
   if (is_taken && (!pending->second.is_gone || give_back(*table_.find(other)))) return;
@@ -196,7 +197,7 @@ void Delegations::answered(const StateidOther& other, const CallbackChannel::Ans
 
 void Delegations::ask_holder(uint64_t inode, TakeTold done) {
   const DelegationState* held = table_.write_delegation(inode);
-  if (held == nullptr) return done(std::nullopt);
+  if (held == nullptr || silent_.contains(held->client)) return done(std::nullopt);
   const auto under_way = asking_.find(held->other);
   if (under_way == asking_.end()) return ask(*held, {std::move(done)});
   under_way->second->next.push_back(std::move(done));
@@ -207,22 +208,25 @@ void Delegations::ask(const DelegationState& state, std::vector<TakeTold> askers
   const auto asking = std::make_shared<Asking>();
   asking->now = std::move(askers);
   asking_[state.other] = asking;
-  asking->timer = loop_.after(kDelegationPatience, lifetime_.guard([this, other = state.other, asking] {
+  const auto tired = [this, other = state.other, client = state.client, asking] {
+    silent_.insert(client);
     told(other, asking, std::nullopt);
-  }));
+  };
+  asking->timer = loop_.after(kDelegationPatience, lifetime_.guard(tired));
   nfs4::CallbackGetAttributesArguments arguments;
   arguments.file_handle = state.handle;
   arguments.requested = nfs4::Bitmap::of(nfs4::Attribute::kChange, nfs4::Attribute::kSize);
-  const auto taken = [this, other = state.other, asking,
+  const auto taken = [this, other = state.other, client = state.client, asking,
                       known = state.change_told](const CallbackChannel::Answer& answer) {
     const auto* said = answer ? std::get_if<nfs4::CallbackGetAttributesResponse>(&*answer) : nullptr;
+    if (answer) silent_.erase(client);
     if (said == nullptr || !said->ok()) return told(other, asking, std::nullopt);
     const nfs4::Attributes& attributes = said->result.attributes;
     if (!attributes.size || !attributes.change) return told(other, asking, std::nullopt);
     told(other, asking,
          Told{.delegation = other, .size = *attributes.size, .is_changed = attributes.change != known});
   };
-  callbacks_.call(state.client, std::move(arguments), lifetime_.guard(taken));
+  callbacks_.call(state.client, std::move(arguments), kDelegationPatience, lifetime_.guard(taken));
 }
 
 void Delegations::told(const StateidOther& other, const AskingPointer& asking,
@@ -240,6 +244,10 @@ void Delegations::told(const StateidOther& other, const AskingPointer& asking,
   if (!asks_again)
     for (const TakeTold& take : asking->next) ready.emplace_back([take] { take(std::nullopt); });
   wake(std::move(ready));
+}
+
+void Delegations::shown(const StateidOther& delegation, uint64_t size, uint64_t change) {
+  if (DelegationState* held = table_.find(delegation)) held->shown = {.size = size, .change = change};
 }
 
 void Delegations::expire(const StateidOther& other) {
@@ -370,8 +378,10 @@ Outcome<> Delegations::give_back(DelegationState& state) {
 void Delegations::forget(DelegationState& state) {
   const uint64_t inode = state.inode;
   const bool was_revoked = state.revoked;
+  const ClientId client = state.client;
   end_recall(state.other);
   table_.remove(state);
+  if (table_.of_client(client).empty()) silent_.erase(client);
   if (!was_revoked) settle(inode);
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -76,10 +77,13 @@ class Delegations {
     bool is_changed = false;  // more than we know, or perhaps
   };
   // `done` is called once, at once or later, with nothing where there is none, or it says nothing of use within
-  // kDelegationPatience. Who asks while the holder is being asked has his answer from the next question, which all who
-  // have come meanwhile share.
+  // kDelegationPatience; from then on it is asked nothing until it has answered some callback. Who asks while the
+  // holder is being asked has his answer from the next question, which all who have come meanwhile share.
   using TakeTold = std::function<void(std::optional<Told>)>;
   void ask_holder(uint64_t inode, TakeTold done);
+
+  // Others were shown this size, with this value of the change attribute.
+  void shown(const StateidOther& delegation, uint64_t size, uint64_t change);
 
   // A new one. Whether it fits to opens, layouts and the grace period is the caller's to know. CONTENTION: the
   // file is being changed, or used, or another has what this one does not go with, or one was recalled a short time
@@ -172,8 +176,9 @@ class Delegations {
   std::deque<Continuation> waking_;                            // for whom that is over
   bool in_waking_ = false;
   std::unordered_map<StateidOther, AskingPointer, StateidOtherHash> asking_;
-  Until<uint64_t> contended_;       // by file
-  Until<ClientId> asked_for_less_;  // not again before
+  std::unordered_set<ClientId> silent_;  // holders who owe an answer to a CB_GETATTR
+  Until<uint64_t> contended_;            // by file
+  Until<ClientId> asked_for_less_;       // not again before
   Lifetime lifetime_;
 };
 

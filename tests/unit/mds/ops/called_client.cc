@@ -62,8 +62,16 @@ void CalledClient::serve(const rpc::IncomingCall& call, rpc::Responder responder
     any_recalls.push_back(std::get<nfs4::CallbackRecallAnyArguments>(*second.arguments));
     writer.add(nfs4::CallbackRecallAnyResponse(nfs4::Status::kOk));
   }
-  if (is_silent) return unanswered_.push_back(std::move(responder));
+  if (is_silent) {
+    unanswered_.emplace_back(std::move(responder), std::move(reply));
+    return;
+  }
   responder.reply(std::move(reply));
+}
+
+void CalledClient::answer_at_last() {
+  is_silent = false;
+  for (auto& [responder, reply] : std::exchange(unanswered_, {})) responder.reply(std::move(reply));
 }
 
 }  // namespace pnfsrdma::mds

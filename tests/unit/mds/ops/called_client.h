@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/mds/ops/test_server.h"
@@ -31,13 +32,15 @@ class CalledClient : public TestClient {
   // What it says of a file that it is asked for (CB_GETATTR).
   nfs4::CallbackGetAttributesResponse attributes = nfs4::Status::kBadHandle;
   bool is_silent = false;  // it answers nothing
+  // What it has not answered.
+  void answer_at_last();
 
  private:
   void serve(const rpc::IncomingCall& call, rpc::Responder responder);
 
   rpc::ConnectionPointer server_end_;
   rpc::ConnectionPointer client_end_;
-  std::vector<rpc::Responder> unanswered_;
+  std::vector<std::pair<rpc::Responder, Bytes>> unanswered_;
 };
 
 }  // namespace pnfsrdma::mds

@@ -270,12 +270,39 @@ TEST_F(WriteDelegationTest, TheHolderSaysHowLongTheFileIs) {
   EXPECT_EQ(see(*other_).size, 0U);
 }
 
-TEST_F(WriteDelegationTest, AnotherSizeIsAChange) {
+// He may have cut the file himself, and have had no answer yet.
+TEST_F(WriteDelegationTest, OfAFileThatIsNotChangedTheServerKnowsTheSize) {
   begin();
   write_delegation();
   const uint64_t before = change();
   says(5, before);
-  EXPECT_GT(*see(*other_).change, before);
+  const auto seen = see(*other_);
+  EXPECT_EQ(*seen.change, before);
+  EXPECT_EQ(*seen.size, 0U);
+}
+
+TEST_F(WriteDelegationTest, AListingShowsTheSizeThatWasShownWithTheSameChange) {
+  begin();
+  write_delegation();
+  const auto listed = [&] {
+    nfs4::ReadDirectoryArguments read;
+    read.max_count = 4096;
+    read.requested = nfs4::Bitmap::of(nfs4::Attribute::kChange, nfs4::Attribute::kSize);
+    const auto results = other_->call({nfs4::PutRootFileHandleArguments{}, read});
+    const auto& entries = response_at<nfs4::ReadDirectoryResponse>(results, 1).result.entries;
+    const auto found = std::ranges::find(entries, "f", [](const auto& entry) { return entry.name; });
+    return std::pair(*found->attributes.change, *found->attributes.size);
+  };
+  says(777, change() + 1);
+  EXPECT_EQ(listed().second, 0U) << "nobody has asked";
+  const auto seen = see(*other_);
+  EXPECT_EQ(listed(), std::pair(*seen.change, uint64_t{777}));
+  EXPECT_EQ(holder_->questions.size(), 1U);
+  // He cuts it himself: that is on record, under another change.
+  nfs4::SetAttributesArguments cut;
+  cut.attributes.mode = 0600;
+  EXPECT_EQ(holder_->status({handle(), cut}), Status::kOk);
+  EXPECT_EQ(listed(), std::pair(change(), uint64_t{0}));
 }
 
 TEST_F(WriteDelegationTest, HeIsAskedForNothingThatTheServerKnows) {
@@ -308,6 +335,31 @@ TEST_F(WriteDelegationTest, WhoDoesNotSayInTimeLosesIt) {
   EXPECT_EQ(holder_->recalls.size(), 1U);
   EXPECT_EQ(give_back(held), Status::kOk);
   EXPECT_EQ(see(*other_).size, 0U);
+}
+
+// Else each look at one of its files would take as long, and leave a call behind.
+TEST_F(WriteDelegationTest, WhoHasNotSaidIsAskedNothingUntilHeIsHeardOf) {
+  begin();
+  const auto first = write_delegation();
+  const auto file = file_;
+  const auto second = open(*holder_, "g", kWantsWrite);
+  ASSERT_TRUE(second.result.delegation.is<nfs4::DelegationType::kWrite>());
+  const auto other_file = holder_->last_handle;
+  holder_->is_silent = true;
+  const auto reply = ask(*other_, {handle(), question()});
+  pass(kDelegationPatience);
+  ASSERT_EQ(status(reply), Status::kOk);
+  EXPECT_EQ(holder_->questions.size(), 1U);
+  for (const auto& looked_at : {file, other_file, file}) {
+    file_ = looked_at;
+    EXPECT_EQ(other_->status({handle(), question()}), Status::kOk) << "at once";
+  }
+  EXPECT_EQ(holder_->questions.size(), 1U);
+  holder_->answer_at_last();
+  turns();
+  file_ = other_file;
+  says(9, 0);
+  EXPECT_EQ(see(*other_).size, 9U);
 }
 
 TEST_F(WriteDelegationTest, ManyWhoAskShareTwoQuestions) {
