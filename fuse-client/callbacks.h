@@ -29,8 +29,24 @@ class Callbacks final : public initiator::CallbackHandler {
   initiator::CallbackAnswer recall(const nfs4::CallbackRecallArguments& arguments) override {
     return delegations_.recall(inodes_.find(arguments.file_handle), arguments.file_handle, arguments.stateid);
   }
+  // RFC 8881, 10.4.3: a change that the server does not know is told by another change attribute, always the same.
+  nfs4::CallbackGetAttributesResponse get_attributes(
+      const nfs4::CallbackGetAttributesArguments& arguments) override {
+    const auto inode = inodes_.find(arguments.file_handle);
+    const auto told = inode ? inode->told_of_held() : std::nullopt;
+    if (!told) return nfs4::Status::kBadHandle;
+    const auto data = inode->data();
+    const bool is_changed = data && data->local_attributes().modified;
+    nfs4::CallbackGetAttributesResult result;
+    result.attributes.size = data ? data->size() : static_cast<uint64_t>(told->status.st_size);
+    result.attributes.change = told->change + (is_changed ? 1 : 0);
+    return result;
+  }
   initiator::CallbackAnswer recall_any(const nfs4::CallbackRecallAnyArguments& arguments) override {
-    if (arguments.types.test(nfs4::kRecallAnyReadDelegation)) delegations_.keep(arguments.objects_to_keep);
+    if (arguments.types.test(nfs4::kRecallAnyReadDelegation) ||
+        arguments.types.test(nfs4::kRecallAnyWriteDelegation)) {
+      delegations_.keep(arguments.objects_to_keep);
+    }
     return data_path_.recall_any(arguments);
   }
   initiator::CallbackAnswer notify_deviceid(const nfs4::CallbackNotifyDeviceIdArguments& arguments) override {

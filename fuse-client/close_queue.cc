@@ -57,7 +57,7 @@ void CloseQueue::send(const std::vector<std::shared_ptr<Inode>>& inodes) {
     const auto owed = inode->begin_close();
     if (owed && owed->open) steps.push_back({inode, owed->open->stateid, true, owed->open->credential});
     if (owed && owed->delegation)
-      steps.push_back({inode, owed->delegation->stateid, false, owed->delegation->reader});
+      steps.push_back({inode, owed->delegation->stateid, false, owed->delegation->user});
   }
   const size_t most = std::clamp<size_t>((session_.operations_max() - 1) / 2, 1, kBatch);
   for (std::span<const Step> left = steps; !left.empty();) {

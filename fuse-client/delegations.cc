@@ -8,16 +8,18 @@
 namespace pnfsrdma::fuse_client {
 
 // In one step: whoever finds it in force finds its place, too.
-void Delegations::take(const std::shared_ptr<Inode>& inode, const Grant& grant) {
+void Delegations::take(const std::shared_ptr<Inode>& inode, const FileDelegation::Grant& grant,
+                       uint64_t era) {
   bool is_of_before = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!inode->delegated(grant.stateid, grant.times, grant.reader)) return;
+    if (!inode->delegated(grant)) return;
     ++counts_.granted;
+    if (grant.allows == nfs4::kShareAccessBoth) ++counts_.granted_to_write;
     const auto [place, fresh] = places_.try_emplace(inode.get());
     if (!fresh) order_.erase(place->second);
     place->second = order_.insert(order_.end(), inode);
-    is_of_before = grant.era != era_;
+    is_of_before = era != era_;
   }
   if (is_of_before) end(inode);
   keep(held_max_);
@@ -79,7 +81,7 @@ initiator::CallbackAnswer Delegations::recall(const std::shared_ptr<Inode>& inod
 // By an inode of its own, which nobody opens.
 void Delegations::return_unknown(const nfs4::FileHandle& handle, const nfs4::Stateid& stateid) {
   const auto file = std::make_shared<Inode>(handle, 0);
-  file->delegated(stateid, {}, {});
+  file->delegated({.stateid = stateid});
   file->end_delegation();
   closes_.add(file, CloseQueue::When::kAtOnce);
 }

@@ -14,8 +14,8 @@
 
 namespace pnfsrdma::fuse_client {
 
-// The read delegations of this mount, in the order of their last use. What each allows is its Inode's
-// (ReadDelegation); here is decided when it ends: the server recalls it, the kernel forgets the file, there are too
+// The delegations of this mount, in the order of their last use. What each allows is its Inode's
+// (FileDelegation); here is decided when it ends: the server recalls it, the kernel forgets the file, there are too
 // many, or the server's word is in doubt. The CloseQueue then returns it, with the open that it has kept. Thread-safe;
 // waits for nothing.
 class Delegations {
@@ -27,13 +27,7 @@ class Delegations {
       : closes_(closes), held_max_(held_max) {}
 
   // The OPEN that was asked in this era() has brought one for the inode.
-  struct Grant {
-    nfs4::Stateid stateid;
-    ReadDelegation::Times times;
-    initiator::Credential reader;
-    uint64_t era = 0;
-  };
-  void take(const std::shared_ptr<Inode>& inode, const Grant& grant);
+  void take(const std::shared_ptr<Inode>& inode, const FileDelegation::Grant& grant, uint64_t era);
   // Each end_all() begins one: what was asked for in the era before is not used.
   uint64_t era() const;
   // It was opened under the one it has.
@@ -53,6 +47,7 @@ class Delegations {
   struct Counts {
     size_t held = 0;
     uint64_t granted = 0;
+    uint64_t granted_to_write = 0;  // of them
     uint64_t recalled = 0;
     uint64_t opens = 0;  // without the server
   };

@@ -39,11 +39,9 @@ FileOpens::Request FileOpens::request(const Inode& file, const Inode::Name* name
   }
   made.open_at = made.operations.size();
   // By name only: the server then has just said that the name leads here, and tells before it leads elsewhere.
-  const bool writes = (share_access & nfs4::kShareAccessWrite) != 0;
-  const bool wants_delegation = name != nullptr && !writes && may_delegate &&
-                                timeouts_.file_min > std::chrono::seconds(0) && file.wants_delegation();
-  nfs4::OpenArguments open = arguments(share_access, wants_delegation ? nfs4::kShareAccessWantReadDelegation
-                                                                      : nfs4::kShareAccessWantNoDelegation);
+  const bool may_want = name != nullptr && may_delegate && timeouts_.file_min > std::chrono::seconds(0);
+  nfs4::OpenArguments open = arguments(
+      share_access, may_want ? file.wanted_delegation(share_access) : nfs4::kShareAccessWantNoDelegation);
   open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kFileHandle>();
   made.operations.emplace_back(std::move(open));
   made.operations.emplace_back(nfs4::GetAttributesArguments{client::open_attributes()});
@@ -51,9 +49,11 @@ FileOpens::Request FileOpens::request(const Inode& file, const Inode::Name* name
 }
 
 std::optional<FileOpens::Opened> FileOpens::under_delegation(const std::shared_ptr<Inode>& inode,
-                                                             const initiator::Credential& reader) const {
+                                                             const initiator::Credential& user,
+                                                             uint32_t share_access) const {
   const Question question = beliefs_.ask(inode.get());
-  const auto attributes = inode->open_under_delegation(reader, clock_.now(), session_.lease_end());
+  const auto attributes =
+      inode->open_under_delegation(user, share_access, clock_.now(), session_.lease_end());
   if (!attributes) return std::nullopt;
   delegations_.used(*inode);
   Opened opened{.attributes = *attributes, .data = nullptr};
@@ -66,15 +66,24 @@ std::optional<FileOpens::Opened> FileOpens::under_delegation(const std::shared_p
 }
 
 void FileOpens::take_delegation(const std::shared_ptr<Inode>& inode, const Question& question,
-                                const Granted& grant, const initiator::Credential& reader) const {
-  const bool reads = (grant.share_access & nfs4::kShareAccessRead) != 0;
-  if (reads) inode->admit_reader(reader, question.asked_at);
-  const auto* given = grant.open.delegation.get_if<nfs4::DelegationType::kRead>();
-  if (given == nullptr) return;
-  const ReadDelegation::Times times{.asked_at = question.asked_at, .answered_at = clock_.now()};
-  delegations_.take(
-      inode, {.stateid = given->stateid, .times = times, .reader = reader, .era = question.delegation_era});
-  if (given->recall) delegations_.end(inode);
+                                const Granted& grant, const initiator::Credential& user) const {
+  inode->admit(user, grant.share_access, question.asked_at);
+  FileDelegation::Grant taken{.times = {.asked_at = question.asked_at, .answered_at = clock_.now()},
+                              .opener = user};
+  bool recalled = false;
+  if (const auto* to_read = grant.open.delegation.get_if<nfs4::DelegationType::kRead>()) {
+    taken.stateid = to_read->stateid;
+    recalled = to_read->recall;
+  } else if (const auto* to_write = grant.open.delegation.get_if<nfs4::DelegationType::kWrite>()) {
+    taken.stateid = to_write->stateid;
+    taken.allows = nfs4::kShareAccessBoth;
+    recalled = to_write->recall;
+  } else {
+    return;
+  }
+  taken.change = grant.attributes.change.value_or(0);
+  delegations_.take(inode, taken, question.delegation_era);
+  if (recalled) delegations_.end(inode);
 }
 
 std::expected<FileOpens::Opened, int> FileOpens::granted(const std::shared_ptr<Inode>& inode,

@@ -15,7 +15,7 @@
 
 namespace pnfsrdma::fuse_client {
 
-// The opens of files, at the server or under a read delegation: what is asked, and what the answer means for the inode.
+// The opens of files, at the server or under a delegation: what is asked, and what the answer means for the inode.
 // The kernel has no part in it: the simulator runs it, too (tests/sim). Thread-safe; makes no calls.
 class FileOpens {
  public:
@@ -31,7 +31,7 @@ class FileOpens {
         timeouts_(timeouts) {}
 
   // PUTFH, OPEN (CLAIM_FH), GETATTR; by name with PUTFH, LOOKUP, VERIFY of the filehandle in front, so that no other
-  // file is opened than the one that is meant. `may_delegate`: this host decides who may read.
+  // file is opened than the one that is meant. `may_delegate`: this host decides who may.
   struct Request {
     initiator::Session::Operations operations;
     size_t open_at = 0;
@@ -47,9 +47,9 @@ class FileOpens {
         false;  // there was no data path when the server was asked: nothing was written through another
   };
   // Behind Inode::begin_open(), each; whoever has one calls close_if_last(Inode::release()) some day.
-  // 0 calls: nobody else can have changed the file, and its open at the server is still there. None: ask. To read.
+  // 0 calls: nobody else can have changed the file, and its open at the server is still there. None: ask.
   std::optional<Opened> under_delegation(const std::shared_ptr<Inode>& inode,
-                                         const initiator::Credential& reader) const;
+                                         const initiator::Credential& user, uint32_t share_access) const;
   // The server has granted it.
   struct Granted {
     nfs4::OpenResult open;
@@ -65,7 +65,7 @@ class FileOpens {
 
  private:
   void take_delegation(const std::shared_ptr<Inode>& inode, const Question& question, const Granted& grant,
-                       const initiator::Credential& reader) const;
+                       const initiator::Credential& user) const;
 
   initiator::Session& session_;
   initiator::DataPath& data_path_;

@@ -31,6 +31,12 @@ void note_pages(Inode& inode, const fuse_file_info* info) {
   if (info->lock_owner == 0) inode.pages_filled();
 }
 
+// Whoever opens the file next asks the server, and looks the path up again: also where a delegation, which is about to
+// be recalled, would let him open it without.
+void note_end_of_handle(Inode& inode, const Error& error) {
+  if (error.number() == ESTALE) inode.expire();
+}
+
 }  // namespace
 
 void FileSystem::read(fuse_req_t request, size_t size, off_t offset, fuse_file_info* info) {
@@ -52,6 +58,7 @@ void FileSystem::read(fuse_req_t request, size_t size, off_t offset, fuse_file_i
   // Of buffered reads the kernel asks for the size itself.
   if (count && *count < sink.size() && is_direct(info)) count = read_on(request, file, offset, sink, *count);
   if (!count) {
+    note_end_of_handle(*file.inode, count.error());
     fuse_reply_err(request, to_number(count.error()));
     return;
   }
@@ -160,6 +167,7 @@ void FileSystem::reply_written(fuse_req_t request, OpenFile& file, const fuse_fi
 // The kernel's pages may hold what the file does not.
 void FileSystem::reply_lost(fuse_req_t request, const OpenFile& file, const Error& error) {
   file.inode->doubt_pages();
+  note_end_of_handle(*file.inode, error);
   fuse_reply_err(request, to_number(error));
 }
 

@@ -324,12 +324,14 @@ void FileSystem::tell_opened(const std::shared_ptr<Inode>& inode, const client::
 // False: ask.
 bool FileSystem::open_under_delegation(fuse_req_t request, const std::shared_ptr<Inode>& inode,
                                        fuse_file_info* info) {
-  if ((info->flags & O_ACCMODE) != O_RDONLY) return false;
-  const auto opened = opens_.under_delegation(inode, credential(request));
+  const uint32_t share_access = share_access_of(info->flags);
+  const auto opened = opens_.under_delegation(inode, credential(request), share_access);
   if (!opened) return false;
   auto file = std::make_unique<OpenFile>();
   file->data = opened->data;
-  file->readable = true;
+  file->readable = (share_access & nfs4::kShareAccessRead) != 0;
+  file->writable = (share_access & nfs4::kShareAccessWrite) != 0;
+  if (file->writable) inode->writer_came();
   tell_opened(inode, opened->attributes, std::move(file), info);
   // Interrupted meanwhile: there will be no release.
   if (fuse_reply_open(request, info) == -ENOENT) release(nullptr, info);

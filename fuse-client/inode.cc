@@ -315,6 +315,7 @@ void Inode::opened(const nfs4::Stateid& stateid, uint32_t share_access,
   broken_ = false;
   share_access_ |= share_access;
   was_read_ |= share_access == nfs4::kShareAccessRead;
+  was_written_ |= share_access == nfs4::kShareAccessBoth;
   if ((share_access & nfs4::kShareAccessRead) != 0) reader_ = credential;
   if ((share_access & nfs4::kShareAccessWrite) != 0) writer_ = credential;
 }
@@ -392,9 +393,9 @@ bool Inode::settled() {
   return keeps;
 }
 
-// For the next open to read.
+// For the next open.
 bool Inode::keeps_open() const {
-  return delegation_.in_force() && share_access_ == nfs4::kShareAccessRead && !broken_;
+  return delegation_.in_force() && share_access_ == delegation_.allows() && !broken_;
 }
 
 std::optional<OwedToServer> Inode::begin_close() {
@@ -407,21 +408,24 @@ std::optional<OwedToServer> Inode::begin_close() {
   return owed;
 }
 
-bool Inode::wants_delegation() const {
+uint32_t Inode::wanted_delegation(uint32_t share_access) const {
   const std::lock_guard lock(mutex_);
-  return was_read_ && !delegation_.is_held() && known_ && known_->status.st_nlink == 1;
+  const bool has_one_name = known_ && known_->status.st_nlink == 1;
+  if (delegation_.is_held() || !has_one_name) return nfs4::kShareAccessWantNoDelegation;
+  if (share_access == nfs4::kShareAccessRead && was_read_) return nfs4::kShareAccessWantReadDelegation;
+  if (share_access == nfs4::kShareAccessBoth && was_written_) return nfs4::kShareAccessWantWriteDelegation;
+  return nfs4::kShareAccessWantNoDelegation;
 }
 
-bool Inode::delegated(const nfs4::Stateid& stateid, const ReadDelegation::Times& times,
-                      const initiator::Credential& reader) {
+bool Inode::delegated(const FileDelegation::Grant& grant) {
   const std::lock_guard lock(mutex_);
-  delegation_.take(stateid, times, reader);
+  delegation_.take(grant);
   return delegation_.in_force();
 }
 
-void Inode::admit_reader(const initiator::Credential& reader, SteadyTime asked_at) {
+void Inode::admit(const initiator::Credential& user, uint32_t share_access, SteadyTime asked_at) {
   const std::lock_guard lock(mutex_);
-  delegation_.admit(reader, asked_at);
+  delegation_.admit(user, share_access, asked_at);
 }
 
 bool Inode::has_delegation(const nfs4::Stateid& stateid) const {
@@ -436,24 +440,36 @@ Inode::Holds Inode::holds_delegation(const nfs4::Stateid& stateid) const {
   return opening_ > 0 ? Holds::kPerhapsSoon : Holds::kNo;
 }
 
-std::optional<client::FileAttributes> Inode::open_under_delegation(const initiator::Credential& reader,
-                                                                   SteadyTime now, SteadyTime lease_end) {
+std::optional<client::FileAttributes> Inode::open_under_delegation(const initiator::Credential& user,
+                                                                   uint32_t share_access, SteadyTime now,
+                                                                   SteadyTime lease_end) {
   const std::lock_guard lock(mutex_);
-  if (!known_ || now >= lease_end || !delegation_.covers(known_at_) || !delegation_.admits(reader))
+  if (!known_ || now >= lease_end || !delegation_.covers(known_at_) ||
+      !delegation_.admits(user, share_access)) {
     return std::nullopt;
+  }
   // An operation of ours on the file's names or data, of which the attributes do not tell.
   if (believed_for_ == Milliseconds(0) || known_->status.st_nlink != 1) return std::nullopt;
-  if (!open_at_server_ || broken_ || (share_access_ & nfs4::kShareAccessRead) == 0) return std::nullopt;
+  if (!open_at_server_ || broken_ || (share_access & ~share_access_) != 0) return std::nullopt;
   CHECK(opening_ > 0);
   --opening_;
   ++opens_;
-  reader_ = reader;
+  if ((share_access & nfs4::kShareAccessRead) != 0) reader_ = user;
+  if ((share_access & nfs4::kShareAccessWrite) != 0) writer_ = user;
   return known_;
+}
+
+std::optional<client::FileAttributes> Inode::told_of_held() const {
+  const std::lock_guard lock(mutex_);
+  if (!delegation_.writes() || !known_ || believed_for_ == Milliseconds(0)) return std::nullopt;
+  client::FileAttributes told = *known_;
+  told.change = delegation_.change();
+  return told;
 }
 
 void Inode::rights_changed(SteadyTime now) {
   const std::lock_guard lock(mutex_);
-  delegation_.forget_readers(now);
+  delegation_.forget_users(now);
 }
 
 bool Inode::end_delegation() {
@@ -504,8 +520,7 @@ std::optional<OpenToReclaim> Inode::to_reclaim() const {
   const std::lock_guard lock(mutex_);
   if (!open_at_server_) return std::nullopt;
   // Kept for a delegation, which is over: it is closed soon, and a server that does not know it says so.
-  if (delegation_.is_held() && opens_ == 0 && opening_ == 0 && share_access_ == nfs4::kShareAccessRead)
-    return std::nullopt;
+  if (opens_ == 0 && opening_ == 0 && share_access_ == delegation_.allows()) return std::nullopt;
   const bool reads = (share_access_ & nfs4::kShareAccessRead) != 0;
   const bool writes = (share_access_ & nfs4::kShareAccessWrite) != 0;
   OpenToReclaim open{.parts = {}, .stateid = stateid_};

@@ -11,11 +11,11 @@
 #include <unordered_set>
 
 #include "fuse-client/directory_names.h"
+#include "fuse-client/file_delegation.h"
 #include "fuse-client/file_locks.h"
 #include "fuse-client/first_bytes.h"
 #include "fuse-client/mount_options.h"
 #include "fuse-client/page_stamp.h"
-#include "fuse-client/read_delegation.h"
 #include "shared/base/sync.h"
 #include "shared/client/file_attributes.h"
 #include "shared/initiator/file/file_io.h"
@@ -31,7 +31,7 @@ struct OpenToClose {
 // What a file owes the server when nobody has it open, or its delegation ends.
 struct OwedToServer {
   std::optional<OpenToClose> open;
-  std::optional<ReadDelegation::ToReturn> delegation;
+  std::optional<FileDelegation::ToReturn> delegation;
 };
 // What a reclaim needs to know of an open.
 struct OpenToReclaim {
@@ -233,23 +233,28 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<OwedToServer> begin_close();
   void closed();
 
-  // --- the read delegation: ReadDelegation; which files have one: Delegations
+  // --- the delegation: FileDelegation; which files have one: Delegations
 
-  // Is an OPEN to ask for one? At the second one that only reads: most files are read once.
-  bool wants_delegation() const;
+  // Which one an OPEN is to ask for (kShareAccessWant*). At the second one that only reads, or that reads and writes:
+  // most files are opened once.
+  uint32_t wanted_delegation(uint32_t share_access) const;
   // False: it is the one that has ended here.
-  bool delegated(const nfs4::Stateid& stateid, const ReadDelegation::Times& times,
-                 const initiator::Credential& reader);
-  // An OPEN for reading that was asked at that time was granted.
-  void admit_reader(const initiator::Credential& reader, SteadyTime asked_at);
+  bool delegated(const FileDelegation::Grant& grant);
+  // An OPEN for that which was asked at that time was granted.
+  void admit(const initiator::Credential& user, uint32_t share_access, SteadyTime asked_at);
   bool has_delegation(const nfs4::Stateid& stateid) const;
   // The same of one that is recalled. kPerhapsSoon: an OPEN is under way, whose answer may bring it.
   enum class Holds : uint8_t { kYes, kPerhapsSoon, kNo };
   Holds holds_delegation(const nfs4::Stateid& stateid) const;
-  // Behind begin_open(), in place of opened(): opens the file for reading, without the server. Then these are its
-  // attributes. None: the server has to be asked.
-  std::optional<client::FileAttributes> open_under_delegation(const initiator::Credential& reader,
-                                                              SteadyTime now, SteadyTime lease_end);
+  // Behind begin_open(), in place of opened(): opens the file without the server. Then these are its attributes. None:
+  // the server has to be asked.
+  std::optional<client::FileAttributes> open_under_delegation(const initiator::Credential& user,
+                                                              uint32_t share_access, SteadyTime now,
+                                                              SteadyTime lease_end);
+  // What the server may be told of the file that is held to write (CB_GETATTR), but for what was written here and it
+  // does not know: its attributes, as they were last learnt, with the change attribute that came with the delegation.
+  // None: there is no such delegation, or more has happened to the file.
+  std::optional<client::FileAttributes> told_of_held() const;
   // Before and behind an operation of ours that changes who may read the file.
   void rights_changed(SteadyTime now);
   // No use is made of it from here on, and begin_close() returns it. False: none is in force.
@@ -320,8 +325,9 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint32_t share_access_ = 0;
   uint32_t opens_ = 0;
   uint32_t opening_ = 0;
-  bool was_read_ = false;  // opened for reading alone
-  ReadDelegation delegation_;
+  bool was_read_ = false;     // opened for reading alone
+  bool was_written_ = false;  // opened for reading and writing
+  FileDelegation delegation_;
   uint32_t directory_opens_ = 0;
   bool name_removed_ = false;
   initiator::Credential reader_, writer_;

@@ -177,10 +177,9 @@ void add_session(std::vector<MetricFamily>& all, const initiator::SessionStatist
 }
 
 void add_delegations(std::vector<MetricFamily>& all, const Delegations::Counts& from) {
-  all.push_back(gauge("delegations", "Files that are opened for reading without asking the MDS.",
-                      {{{}, double(from.held)}}));
   all.push_back(
-      counter("delegations_granted_total", "Read delegations that the MDS gave.", double(from.granted)));
+      gauge("delegations", "Files that are opened without asking the MDS.", {{{}, double(from.held)}}));
+  all.push_back(counter("delegations_granted_total", "Delegations that the MDS gave.", double(from.granted)));
   all.push_back(counter("delegations_recalled_total",
                         "Those that it asked back, because somebody changes the file.",
                         double(from.recalled)));

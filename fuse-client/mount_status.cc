@@ -75,6 +75,7 @@ std::string MountStatus::statistics_json() const {
   const initiator::SessionStatistics session = parts_.session.statistics();
   const Delegations::Counts delegations = parts_.delegations.counts();
   counters["delegations_granted"] = delegations.granted;
+  counters["delegations_granted_to_write"] = delegations.granted_to_write;
   counters["delegations_recalled"] = delegations.recalled;
   counters["opens_under_delegation"] = delegations.opens;
   const RingServer::Counts rings = parts_.rings.counts();

@@ -68,7 +68,7 @@ std::string head(const MountReading& reading, const Terminal& terminal) {
                                 number_at(status, "/layouts/files"), number_at(status, "/layouts/segments"),
                                 bytes_text(double(number_at(status, "/layouts/readable_bytes"))),
                                 bytes_text(double(number_at(status, "/layouts/writable_bytes"))))});
-  facts.add({"  files", fmt::format("{} known to the kernel, {} with data state, {} with a read delegation",
+  facts.add({"  files", fmt::format("{} known to the kernel, {} with data state, {} with a delegation",
                                     number_at(status, "/files/known_to_kernel"),
                                     number_at(status, "/files/with_data_state"),
                                     number_at(status, "/delegations/held"))});

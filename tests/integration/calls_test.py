@@ -269,13 +269,13 @@ class Calls(unittest.TestCase):
         other.unmount()
 
     def test_opened_again_and_again(self):
-        """A file that is opened again before its CLOSE was sent stays open at the server. (To read, the second OPEN
-        brings a delegation.)"""
+        """A file that is opened again before its CLOSE was sent stays open at the server. (To read, or to read and write,
+        the second OPEN brings a delegation.)"""
         self.create(4096)
 
         def work():
             for _ in range(100):
-                os.close(os.open(self.path, os.O_RDWR))
+                os.close(os.open(self.path, os.O_WRONLY))
         calls, counts = self.calls(work)
         self.assertEqual(counts["OPEN"], 100)
         self.assertLessEqual(counts["CLOSE"], 50)
@@ -297,12 +297,18 @@ class Calls(unittest.TestCase):
         self.assertLessEqual(calls, 68)
 
     def test_open_and_close(self):
-        """An open by name asks whether the name still leads there, in the same call; the second one to read brings a
-        delegation, and is kept. Behind that nobody is asked."""
+        """An open by name asks whether the name still leads there, in the same call; the second one to read, or to read
+        and write, brings a delegation, and is kept. Behind that nobody is asked."""
+        for flags in (os.O_RDONLY, os.O_RDWR):
+            with self.subTest(flags=flags):
+                self.open_and_close(flags)
+                self.path.unlink()
+
+    def open_and_close(self, flags):
         self.create(4096)
 
         def work():
-            os.close(os.open(self.path, os.O_RDONLY))
+            os.close(os.open(self.path, flags))
         by_name = {"LOOKUP": 1, "VERIFY": 1, "OPEN": 1, "GETATTR": 1}
         for expected in ((2, {**by_name, "CLOSE": 1}), (1, by_name), (0, {}), (0, {})):
             calls, counts = self.calls(work)

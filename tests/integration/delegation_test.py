@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Read delegations of the mount: what they spare, and that nobody reads what is old because of one.
+"""Delegations of the mount: what they spare, and that nobody sees what is old because of one.
 
 usage: delegation_test.py BIN_DIRECTORY
 """
+import errno
+import fcntl
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -24,7 +27,7 @@ def read(path):
     return path.read_bytes()
 
 
-class Delegation(TwoMounts):
+class Delegations(TwoMounts):
     bin = BIN
     daemons = {"pool_size": "1G", "lease_seconds": LEASE}
     options = OPTIONS
@@ -33,6 +36,17 @@ class Delegation(TwoMounts):
         statistics = self.mount.statistics()
         return statistics.get(name, statistics["mds_operations"].get(name, 0))
 
+    def calls(self, work):
+        before = self.mount.wait_until_quiet()
+        work()
+        after = self.mount.wait_until_quiet()
+        counts = {name: count - before["mds_operations"].get(name, 0)
+                  for name, count in after["mds_operations"].items()
+                  if count != before["mds_operations"].get(name, 0)}
+        return after["mds_calls"] - before["mds_calls"], counts
+
+
+class ToRead(Delegations):
     def held(self, name, content=b"old", size=None):
         """A file of which the mount has a delegation."""
         path = self.mount / name
@@ -44,15 +58,6 @@ class Delegation(TwoMounts):
         read(path)
         self.assertEqual(self.count("delegations_granted"), granted + 1)
         return path
-
-    def calls(self, work):
-        before = self.mount.wait_until_quiet()
-        work()
-        after = self.mount.wait_until_quiet()
-        counts = {name: count - before["mds_operations"].get(name, 0)
-                  for name, count in after["mds_operations"].items()
-                  if count != before["mds_operations"].get(name, 0)}
-        return after["mds_calls"] - before["mds_calls"], counts
 
     def test_open_read_close_and_stat_ask_nobody(self):
         for size in (3000, 100_000):
@@ -239,6 +244,232 @@ class Delegation(TwoMounts):
         # The server has nothing against this client any more: what is given now is used.
         self.held("behind")
         self.assertEqual(self.calls(lambda: read(self.mount / "behind")), (0, {}))
+
+
+def open_and_close(path):
+    os.close(os.open(path, os.O_RDWR))
+
+
+class ToWrite(Delegations):
+    def held(self, name, content=b"old"):
+        """A file of which the mount has a write delegation."""
+        path = self.mount / name
+        path.write_bytes(content)
+        granted = self.count("delegations_granted_to_write")
+        open_and_close(path)
+        self.mount.wait_until_quiet()
+        self.assertEqual(self.count("delegations_granted_to_write"), granted)
+        open_and_close(path)
+        self.assertEqual(self.count("delegations_granted_to_write"), granted + 1)
+        return path
+
+    def recalled(self):
+        return self.count("delegations_recalled")
+
+    def test_open_close_and_stat_ask_nobody(self):
+        path = self.held("held")
+
+        def work():
+            for flags in (os.O_RDWR, os.O_RDONLY, os.O_WRONLY) * 10:
+                os.close(os.open(path, flags))
+                path.stat()
+        self.assertEqual(self.calls(work), (0, {}))
+
+    def test_what_is_written_under_it_is_read_elsewhere(self):
+        for size in (300, 100_000):
+            path = self.held(f"written.{size}")
+            for round_number in range(3):
+                content = bytes([round_number + 1]) * size
+                with open(path, "r+b") as writer:
+                    writer.write(content)
+                self.assertEqual(read(path), content)
+            self.assertEqual(self.count("delegations_granted_to_write") > 0, True)
+            self.assertEqual(read(self.other / path.name), content)
+
+    def test_who_looks_at_it_elsewhere_sees_its_length_and_takes_nothing_away(self):
+        path = self.held("grows")
+        recalled = self.recalled()
+        with open(path, "r+b", buffering=0) as writer:
+            writer.seek(0, os.SEEK_END)
+            for number in range(1, 6):
+                writer.write(bytes(50_000))
+                self.assertEqual((self.other / "grows").stat().st_size, 3 + 50_000 * number)
+        self.assertEqual((self.other / "grows").stat().st_size, 250_003)
+        self.assertEqual(self.recalled(), recalled)
+
+    def test_its_change_is_seen_elsewhere_by_its_time(self):
+        path = self.held("changes", content=b"0" * 5000)
+        with open(path, "r+b", buffering=0) as writer:
+            before = (self.other / "changes").stat().st_mtime_ns
+            writer.write(b"1" * 5000)
+            self.assertGreater((self.other / "changes").stat().st_mtime_ns, before)
+
+    def test_another_host_that_opens_it_has_it(self):
+        path = self.held("opened")
+        recalled = self.recalled()
+        self.assertEqual(read(self.other / "opened"), b"old")
+        self.assertEqual(self.recalled(), recalled + 1)
+        (self.other / "opened").write_bytes(b"new and longer")
+        self.assertEqual(read(path), b"new and longer")
+        self.assertEqual(path.stat().st_size, 14)
+
+    def test_a_program_that_has_it_open_goes_on_when_it_is_recalled(self):
+        path = self.held("kept", content=b"0" * 10)
+        with open(path, "r+b", buffering=0) as writer:
+            self.assertEqual(read(self.other / "kept"), b"0" * 10)
+            writer.write(b"1" * 10)
+            os.fsync(writer.fileno())
+            self.assertEqual(read(self.other / "kept"), b"1" * 10)
+
+    def test_truncation_removal_and_new_names_elsewhere(self):
+        path = self.held("cut", content=b"long enough")
+        os.truncate(self.other / "cut", 4)
+        self.assertEqual(read(path), b"long")
+        path = self.held("before")
+        os.rename(self.other / "before", self.other / "after")
+        with self.assertRaises(FileNotFoundError):
+            read(path)
+        self.assertEqual(read(self.mount / "after"), b"old")
+        path = self.held("removed")
+        (self.other / "removed").unlink()
+        with self.assertRaises(FileNotFoundError):
+            open_and_close(path)
+
+    def test_who_may_only_read_may_not_write_a_held_file(self):
+        path = self.held("guarded")
+        path.chmod(0o604)
+        open_and_close(path)
+
+        def succeeds(what):
+            return subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "sh", "-c",
+                                   what + f" {path}"], capture_output=True, check=False).returncode == 0
+        for _ in range(2):
+            self.assertTrue(succeeds("cat"))
+            self.assertFalse(succeeds("echo x >>"))
+        path.chmod(0o606)
+        self.assertTrue(succeeds("echo x >>"))
+        self.assertEqual(read(self.other / "guarded"), b"oldx\n")
+
+    def test_locks_are_those_of_all_hosts(self):
+        path = self.held("locked")
+        with open(path, "r+b") as mine:
+            fcntl.lockf(mine, fcntl.LOCK_EX)
+            with open(self.other / "locked", "r+b") as theirs:
+                with self.assertRaises(BlockingIOError):
+                    fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.lockf(mine, fcntl.LOCK_UN)
+                fcntl.lockf(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def test_a_restart_of_the_server(self):
+        path = self.held("restarted")
+        self.cluster.kill("mds")
+        self.cluster.start_mds()
+        with open(path, "r+b") as writer:
+            writer.write(b"new")
+        self.assertEqual(read(self.other / "restarted"), b"new")
+
+    def test_a_host_that_is_stopped_for_longer_than_a_lease(self):
+        path = self.held("revoked")
+        stopped = self.mount.process
+        stopped.send_signal(signal.SIGSTOP)
+        try:
+            (self.other / "revoked").write_bytes(b"new")
+        finally:
+            stopped.send_signal(signal.SIGCONT)
+        self.assertEqual(read(path), b"new")
+        self.held("behind")
+
+    def test_a_database_of_two_hosts(self):
+        """Nothing is lost, whoever has the delegation meanwhile."""
+        path = self.mount / "database"
+        with sqlite3.connect(path) as database:
+            database.execute("create table rows (host text, number integer)")
+        database.close()
+        program = ("import sqlite3, sys\n"
+                   "for number in range(25):\n"
+                   "    database = sqlite3.connect(sys.argv[1], timeout=60)\n"
+                   "    with database:\n"
+                   "        database.execute('insert into rows values (?, ?)', (sys.argv[2], number))\n"
+                   "    database.close()\n")
+        writers = [subprocess.Popen([sys.executable, "-c", program, str(mount / "database"), name])
+                   for name, mount in (("a", self.mount), ("b", self.other), ("c", self.mount))]
+        for writer in writers:
+            self.assertEqual(writer.wait(timeout=120), 0)
+        for mount in (self.mount, self.other):
+            database = sqlite3.connect(mount / "database")
+            self.assertEqual(database.execute("select host, count(distinct number) from rows group by host").fetchall(),
+                             [("a", 25), ("b", 25), ("c", 25)])
+            self.assertEqual(database.execute("pragma integrity_check").fetchone(), ("ok",))
+            database.close()
+
+
+class Exports(Delegations):
+    """When an export is made inside another, filehandles of before end."""
+
+    def administer(self, *arguments):
+        done = subprocess.run([f"{BIN}/pnfsrdma", "--socket", f"{self.cluster.home}/console.sock", *arguments, "--yes"],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def held(self, name, flags):
+        path = self.mount / name
+        path.write_bytes(b"old")
+        for _ in range(3):
+            self.mount.wait_until_quiet()
+            os.close(os.open(path, flags))
+        self.assertEqual(self.calls(lambda: os.close(os.open(path, flags))), (0, {}))
+        return path
+
+    def test_files_are_opened_and_written_by_the_new_handles(self):
+        (self.mount / "folder").mkdir()
+        paths = [self.held(f"{folder}{number}.{flags}", flags) for folder in ("", "folder/") for flags in (os.O_RDONLY, os.O_RDWR)
+                 for number in range(2)]
+        recalled = self.count("delegations_recalled")
+        self.administer("export", "create", "/inner")
+        # The first to be opened may be sooner than the recall; it is told by an error then, as each that was open.
+        cluster.wait_until(lambda: self.count("delegations_recalled") >= recalled + len(paths), 10, "all are recalled")
+        for content in (b"new", b"newer"):
+            for path in paths:
+                with open(path, "r+b") as writer:
+                    writer.write(content)
+                self.assertEqual(read(path), content)
+                self.assertEqual(read(self.other / path.relative_to(self.mount.path)), content)
+        self.assertNotIn("delegation-revoked", self.cluster.log("mds"))
+        self.administer("export", "remove", "/inner")
+        for path in paths:
+            self.assertEqual(read(path), b"newer")
+
+    def test_an_export_that_is_made_while_files_are_opened(self):
+        paths = [self.held(f"busy.{number}", os.O_RDWR) for number in range(10)]
+        for number in range(5):
+            self.administer("export", "create", f"/busy{number}")
+            end = time.monotonic() + 10
+            left = list(paths)
+            while left:
+                self.assertLess(time.monotonic(), end, "there is an end to errors")
+                for path in list(left):
+                    try:
+                        with open(path, "r+b") as writer:
+                            writer.write(b"%d" % number)
+                        left.remove(path)
+                    except OSError as error:
+                        if error.errno != errno.ESTALE:
+                            raise
+            for path in paths:
+                self.assertEqual(read(self.other / path.name), b"%dld" % number)
+
+    def test_an_export_that_becomes_read_only(self):
+        path = self.held("narrowed", os.O_RDWR)
+        recalled = self.count("delegations_recalled")
+        self.administer("export", "edit", "/", "--read-only")
+        try:
+            cluster.wait_until(lambda: self.count("delegations_recalled") > recalled, 10, "it is recalled")
+            with self.assertRaises(OSError) as raised:
+                os.open(path, os.O_RDWR)
+            self.assertEqual(raised.exception.errno, errno.EROFS)
+        finally:
+            self.administer("export", "edit", "/", "--read-write")
+        open_and_close(path)
 
 
 class Unmount(unittest.TestCase):

@@ -83,11 +83,9 @@ std::shared_ptr<ClientFiles::Inode> ClientFiles::known(const ServedFile& file) {
 ClientFiles::Opened ClientFiles::open(const ServedFile& file, bool writes) {
   const std::shared_ptr<Inode> inode = known(file);
   inode->begin_open();
-  if (!writes) {
-    if (auto opened = opens_.under_delegation(inode, kCaller))
-      return {inode, std::move(opened->data), opened->attributes};
-  }
   const uint32_t access = writes ? nfs4::kShareAccessBoth : nfs4::kShareAccessRead;
+  if (auto opened = opens_.under_delegation(inode, kCaller, access))
+    return {inode, std::move(opened->data), opened->attributes};
   for (auto name = inode->name();; name = nullptr) {
     auto [operations, open_at] = opens_.request(*inode, name.get(), access, delegates_);
     const Question question = beliefs_.ask(inode.get());

@@ -32,7 +32,7 @@ class ClientFiles {
  public:
   using Inode = fuse_client::Inode;
 
-  // All outlive it. `delegates`: it asks for read delegations.
+  // All outlive it. `delegates`: it asks for delegations.
   ClientFiles(initiator::Session& session, initiator::SessionMds& mds, initiator::DataPath& data_path,
               const Clock& clock, const nfs4::FileHandle& root, bool delegates);
   // Before the data path is shut down.

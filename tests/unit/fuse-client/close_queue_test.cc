@@ -133,8 +133,8 @@ TEST_F(CloseQueueTest, OpenAgainIsNotClosed) {
 
 TEST_F(CloseQueueTest, ADelegationThatEndsIsReturnedAtOnceWithTheOpenItHasKept) {
   const auto file = open(1), held_open = open(2);
-  file->delegated(open_stateid(101), {}, {});
-  held_open->delegated(open_stateid(102), {}, {});
+  file->delegated({.stateid = open_stateid(101)});
+  held_open->delegated({.stateid = open_stateid(102)});
   ASSERT_TRUE(file->release());
   ASSERT_TRUE(file->settled());
   CloseQueue queue(*session_);
@@ -167,7 +167,7 @@ TEST_F(CloseQueueTest, ADelegationIsReturnedWhileAllOtherSlotsAreTaken) {
   }
   const auto waiting = session->begin({nfs4::PutRootFileHandleArguments{}}, {});
   const auto file = open(1);
-  file->delegated(open_stateid(101), {}, {});
+  file->delegated({.stateid = open_stateid(101)});
   ASSERT_TRUE(file->end_delegation());
   CloseQueue queue(*session);
   queue.add(file, CloseQueue::When::kAtOnce);
@@ -184,8 +184,8 @@ TEST_F(CloseQueueTest, ADelegationIsReturnedWhileAllOtherSlotsAreTaken) {
 TEST_F(CloseQueueTest, ARevokedDelegationIsKeptInMindUntilItIsFreed) {
   refused_ = {std::byte{101}};
   const auto first = open(1), second = open(2);
-  first->delegated(open_stateid(101), {}, {});
-  second->delegated(open_stateid(102), {}, {});
+  first->delegated({.stateid = open_stateid(101)});
+  second->delegated({.stateid = open_stateid(102)});
   CloseQueue queue(*session_);
   for (const auto& ending : {first, second}) {
     ASSERT_TRUE(ending->end_delegation());

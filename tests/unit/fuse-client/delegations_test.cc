@@ -40,8 +40,7 @@ class DelegationsTest : public testing::Test {
   std::shared_ptr<Inode> held(uint8_t number, Delegations& delegations) {
     auto inode =
         std::make_shared<Inode>(nfs4::FileHandle(as_bytes("file " + std::to_string(number))), number);
-    delegations.take(inode,
-                     {.stateid = stateid(number), .times = {}, .reader = {}, .era = delegations.era()});
+    delegations.take(inode, {.stateid = stateid(number)}, delegations.era());
     return inode;
   }
   // Has it been returned, when all has that will be?
@@ -89,7 +88,7 @@ TEST_F(DelegationsTest, WhatWasAskedForBeforeTheStateWasInDoubtIsReturned) {
   const uint64_t before = delegations.era();
   delegations.end_all();
   const auto file = std::make_shared<Inode>(nfs4::FileHandle(as_bytes("late")), 1);
-  delegations.take(file, {.stateid = stateid(1), .times = {}, .reader = {}, .era = before});
+  delegations.take(file, {.stateid = stateid(1)}, before);
   EXPECT_EQ(delegations.counts().held, 0u);
   EXPECT_TRUE(is_returned(*file));
 }
@@ -105,7 +104,7 @@ TEST_F(DelegationsTest, ARecallIsNotLostBesideTheAnswer) {
       while (delegations.recall(file, file->handle, stateid(number)).status != Status::kOk)
         std::this_thread::yield();
     });
-    delegations.take(file, {.stateid = stateid(number), .times = {}, .reader = {}, .era = delegations.era()});
+    delegations.take(file, {.stateid = stateid(number)}, delegations.era());
     file->open_failed();
     server.join();
     EXPECT_EQ(delegations.counts().held, 0u);

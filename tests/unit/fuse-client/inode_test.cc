@@ -331,17 +331,19 @@ class DelegatedInodeTest : public InodeTest {
   void SetUp() override {
     learn(1, start);
     for (const uint32_t access : {nfs4::kShareAccessBoth, nfs4::kShareAccessRead}) {
-      EXPECT_FALSE(inode.wants_delegation());
+      EXPECT_FALSE(wants_delegation());
       open(access);
       close();
       ASSERT_TRUE(inode.begin_close());
       inode.closed();
     }
-    EXPECT_TRUE(inode.wants_delegation());
+    EXPECT_TRUE(wants_delegation());
     open();
-    inode.delegated(kDelegation, {.asked_at = start + 1s, .answered_at = start + 1500ms}, kReader);
+    inode.delegated({.stateid = kDelegation,
+                     .times = {.asked_at = start + 1s, .answered_at = start + 1500ms},
+                     .opener = kReader});
     learn(1, start + 1s);
-    EXPECT_FALSE(inode.wants_delegation());
+    EXPECT_FALSE(wants_delegation());
     EXPECT_TRUE(close());
   }
   void learn(uint64_t change, SteadyTime at, nlink_t links = 1) {
@@ -353,14 +355,17 @@ class DelegatedInodeTest : public InodeTest {
     inode.begin_open();
     inode.opened(stateid(1, 1), access, kReader);
   }
+  bool wants_delegation() const {
+    return inode.wanted_delegation(nfs4::kShareAccessRead) == nfs4::kShareAccessWantReadDelegation;
+  }
   // Is it kept open?
   bool close() {
     EXPECT_TRUE(inode.release());
     return inode.settled();
   }
-  bool opens(const initiator::Credential& reader, SteadyTime now) {
+  bool opens(const initiator::Credential& reader, SteadyTime now, uint32_t access = nfs4::kShareAccessRead) {
     inode.begin_open();
-    const bool opened = inode.open_under_delegation(reader, now, kLeaseEnd).has_value();
+    const bool opened = inode.open_under_delegation(reader, access, now, kLeaseEnd).has_value();
     if (!opened && inode.open_failed()) inode.settled();
     return opened;
   }
@@ -395,7 +400,9 @@ TEST_F(DelegatedInodeTest, WhatWasAskedBesideItIsNotBelievedLonger) {
 }
 
 TEST_F(DelegatedInodeTest, WhatWasAskedBeforeItIsNotBelievedLonger) {
-  inode.delegated(kDelegation, {.asked_at = start + 2s, .answered_at = start + 2s}, kReader);
+  inode.delegated({.stateid = kDelegation,
+                   .times = {.asked_at = start + 2s, .answered_at = start + 2s},
+                   .opener = kReader});
   EXPECT_FALSE(inode.believed(start + 20s, std::nullopt, 0, kLeaseEnd));
   EXPECT_FALSE(opens());
 }
@@ -406,16 +413,16 @@ TEST_F(DelegatedInodeTest, TheServerDecidesForEachReaderOnce) {
   inode.begin_open();
   inode.opened(stateid(1, 2), nfs4::kShareAccessRead, other);
   EXPECT_TRUE(close());
-  inode.admit_reader(other, start + 1400ms);
+  inode.admit(other, nfs4::kShareAccessRead, start + 1400ms);
   EXPECT_FALSE(opens(other, start + 2s)) << "the server was asked before it gave the delegation";
-  inode.admit_reader(other, start + 2s);
+  inode.admit(other, nfs4::kShareAccessRead, start + 2s);
   EXPECT_TRUE(opens(other, start + 2s));
 }
 
 // Another's open may be the one that the server knows; it may have been refused to that one since.
 TEST_F(DelegatedInodeTest, ItIsReadInTheNameOfWhoOpenedItLast) {
   const initiator::Credential other{20, 20, {}};
-  inode.admit_reader(other, start + 2s);
+  inode.admit(other, nfs4::kShareAccessRead, start + 2s);
   ASSERT_TRUE(opens(other, start + 2s));
   EXPECT_EQ(inode.open_state(false)->credential, other);
   ASSERT_TRUE(opens());
@@ -425,18 +432,20 @@ TEST_F(DelegatedInodeTest, ItIsReadInTheNameOfWhoOpenedItLast) {
 TEST_F(DelegatedInodeTest, RightsThatChangeAreAskedForAnew) {
   inode.rights_changed(start + 2s);
   EXPECT_FALSE(opens());
-  inode.admit_reader(kReader, start + 3s);
+  inode.admit(kReader, nfs4::kShareAccessRead, start + 3s);
   EXPECT_TRUE(opens()) << "asked while they change";
   inode.rights_changed(start + 4s);
-  inode.admit_reader(kReader, start + 3s);
+  inode.admit(kReader, nfs4::kShareAccessRead, start + 3s);
   EXPECT_FALSE(opens()) << "its answer came behind the change";
-  inode.admit_reader(kReader, start + 5s);
+  inode.admit(kReader, nfs4::kShareAccessRead, start + 5s);
   EXPECT_TRUE(opens());
 }
 
 TEST_F(DelegatedInodeTest, OneThatCameBesideAChangeOfRightsAdmitsNobody) {
   inode.rights_changed(start + 3s);
-  inode.delegated(stateid(10, 1), {.asked_at = start + 2s, .answered_at = start + 4s}, kReader);
+  inode.delegated({.stateid = stateid(10, 1),
+                   .times = {.asked_at = start + 2s, .answered_at = start + 4s},
+                   .opener = kReader});
   learn(1, start + 5s);
   EXPECT_FALSE(opens());
 }
@@ -453,13 +462,15 @@ TEST_F(DelegatedInodeTest, IsClosedAndReturnedWhenItEnds) {
   EXPECT_EQ(owed->delegation->stateid, kDelegation);
   inode.closed();
   EXPECT_FALSE(inode.begin_close());
-  EXPECT_FALSE(inode.wants_delegation());
-  EXPECT_FALSE(inode.delegated(kDelegation, {.asked_at = start + 2s, .answered_at = start + 3s}, kReader))
+  EXPECT_FALSE(wants_delegation());
+  EXPECT_FALSE(inode.delegated({.stateid = kDelegation,
+                                .times = {.asked_at = start + 2s, .answered_at = start + 3s},
+                                .opener = kReader}))
       << "another OPEN's answer brought it, too";
   inode.delegation_returned(stateid(10, 1));
-  EXPECT_FALSE(inode.wants_delegation());
+  EXPECT_FALSE(wants_delegation());
   inode.delegation_returned(kDelegation);
-  EXPECT_TRUE(inode.wants_delegation());
+  EXPECT_TRUE(wants_delegation());
 }
 
 TEST_F(DelegatedInodeTest, WhoHasItOpenKeepsItOpenWhenItEnds) {
@@ -500,6 +511,80 @@ TEST_F(DelegatedInodeTest, AnOpenThatIsKeptIsNotReclaimed) {
   EXPECT_FALSE(inode.to_reclaim());
   open();
   EXPECT_TRUE(inode.to_reclaim());
+}
+
+// The same of a file that is written.
+class WrittenInodeTest : public DelegatedInodeTest {
+ protected:
+  void SetUp() override {
+    learn(1, start);
+    const auto wanted = [&] { return inode.wanted_delegation(nfs4::kShareAccessBoth); };
+    for (const uint32_t access : {nfs4::kShareAccessWrite, nfs4::kShareAccessBoth}) {
+      EXPECT_EQ(wanted(), nfs4::kShareAccessWantNoDelegation);
+      open(access);
+      close();
+      ASSERT_TRUE(inode.begin_close());
+      inode.closed();
+    }
+    EXPECT_EQ(wanted(), nfs4::kShareAccessWantWriteDelegation);
+    open(nfs4::kShareAccessBoth);
+    inode.delegated({.stateid = kDelegation,
+                     .allows = nfs4::kShareAccessBoth,
+                     .times = {.asked_at = start + 1s, .answered_at = start + 1500ms},
+                     .opener = kReader,
+                     .change = 1});
+    learn(1, start + 1s);
+    EXPECT_EQ(wanted(), nfs4::kShareAccessWantNoDelegation);
+    EXPECT_TRUE(close());
+  }
+};
+
+TEST_F(WrittenInodeTest, IsOpenedForAnythingWithoutTheServer) {
+  for (const uint32_t access : {nfs4::kShareAccessRead, nfs4::kShareAccessWrite, nfs4::kShareAccessBoth}) {
+    EXPECT_TRUE(opens(kReader, start + 2s, access));
+    EXPECT_TRUE(inode.open_state(true));
+    EXPECT_TRUE(close());
+  }
+  EXPECT_FALSE(opens(kReader, kLeaseEnd, nfs4::kShareAccessBoth));
+}
+
+TEST_F(WrittenInodeTest, WhoWasAdmittedToReadIsNotAdmittedToWrite) {
+  const initiator::Credential other{20, 20, {}};
+  inode.admit(other, nfs4::kShareAccessRead, start + 2s);
+  EXPECT_TRUE(opens(other, start + 2s));
+  EXPECT_FALSE(opens(other, start + 2s, nfs4::kShareAccessWrite));
+  inode.admit(other, nfs4::kShareAccessWrite, start + 2s);
+  EXPECT_TRUE(opens(other, start + 2s, nfs4::kShareAccessBoth));
+}
+
+TEST_F(WrittenInodeTest, OneToReadAllowsNoWriting) {
+  inode.delegated({.stateid = stateid(10, 1), .times = {}, .opener = kReader});
+  inode.admit(kReader, nfs4::kShareAccessBoth, start + 1s);
+  EXPECT_TRUE(opens());
+  EXPECT_FALSE(opens(kReader, start + 1s, nfs4::kShareAccessWrite));
+}
+
+TEST_F(WrittenInodeTest, IsClosedAndReturnedWhenItEnds) {
+  ASSERT_TRUE(inode.end_delegation());
+  EXPECT_FALSE(inode.to_reclaim());
+  const auto owed = inode.begin_close();
+  ASSERT_TRUE(owed && owed->open && owed->delegation);
+}
+
+TEST_F(WrittenInodeTest, TheServerIsToldWhatWasLearntLastWithTheChangeOfTheGrant) {
+  learn(5, start + 2s);  // by our own writes
+  const auto told = inode.told_of_held();
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->change, 1u);
+  inode.expire();
+  EXPECT_FALSE(inode.told_of_held());
+  learn(5, start + 3s);
+  inode.end_delegation();
+  EXPECT_FALSE(inode.told_of_held());
+}
+
+TEST_F(DelegatedInodeTest, OfAFileThatIsReadTheServerIsToldNothing) {
+  EXPECT_FALSE(inode.told_of_held());
 }
 
 TEST_F(InodeTest, AnOpenThatFailsWithoutAnyOtherClosesNothing) {
