@@ -461,7 +461,7 @@ std::optional<client::FileAttributes> Inode::open_under_delegation(const initiat
 
 std::optional<client::FileAttributes> Inode::told_of_held() const {
   const std::lock_guard lock(mutex_);
-  if (!delegation_.writes() || !known_ || believed_for_ == Milliseconds(0)) return std::nullopt;
+  if (!delegation_.writes() || !known_) return std::nullopt;
   client::FileAttributes told = *known_;
   told.change = delegation_.change();
   return told;
@@ -519,8 +519,10 @@ bool Inode::is_open() const {
 std::optional<OpenToReclaim> Inode::to_reclaim() const {
   const std::lock_guard lock(mutex_);
   if (!open_at_server_) return std::nullopt;
-  // Kept for a delegation, which is over: it is closed soon, and a server that does not know it says so.
-  if (opens_ == 0 && opening_ == 0 && share_access_ == delegation_.allows()) return std::nullopt;
+  // Kept for a delegation, which is over: it is closed soon, and a server that does not know it says so. But not before
+  // its last close has settled the data.
+  const bool is_kept = opens_ == 0 && opening_ == 0 && !closing_ && share_access_ == delegation_.allows();
+  if (is_kept) return std::nullopt;
   const bool reads = (share_access_ & nfs4::kShareAccessRead) != 0;
   const bool writes = (share_access_ & nfs4::kShareAccessWrite) != 0;
   OpenToReclaim open{.parts = {}, .stateid = stateid_};

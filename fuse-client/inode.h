@@ -253,7 +253,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
                                                               SteadyTime lease_end);
   // What the server may be told of the file that is held to write (CB_GETATTR), but for what was written here and it
   // does not know: its attributes, as they were last learnt, with the change attribute that came with the delegation.
-  // None: there is no such delegation, or more has happened to the file.
+  // They may be old: of what it has done itself, the server knows better. None: there is no such delegation.
   std::optional<client::FileAttributes> told_of_held() const;
   // Before and behind an operation of ours that changes who may read the file.
   void rights_changed(SteadyTime now);
