@@ -6,7 +6,8 @@
 
 namespace pnfsrdma::fuse_client {
 
-CloseQueue::CloseQueue(initiator::Session& session) : session_(session), thread_([this] { run(); }) {}
+CloseQueue::CloseQueue(initiator::Session& session)
+    : session_(session), locks_(session), thread_([this] { run(); }) {}
 
 void CloseQueue::add(std::shared_ptr<Inode> inode, When when) {
   bool wakes = when == When::kAtOnce;
@@ -56,8 +57,11 @@ void CloseQueue::send(const std::vector<std::shared_ptr<Inode>>& inodes) {
   for (const auto& inode : inodes) {
     const auto owed = inode->begin_close();
     if (owed && owed->open) steps.push_back({inode, owed->open->stateid, true, owed->open->credential});
-    if (owed && owed->delegation)
-      steps.push_back({inode, owed->delegation->stateid, false, owed->delegation->user});
+    if (!owed || !owed->delegation) continue;
+    locks_.run(*inode);
+    // It may have been reclaimed meanwhile.
+    if (const auto stateid = inode->delegation())
+      steps.push_back({inode, *stateid, false, owed->delegation->user});
   }
   const size_t most = std::clamp<size_t>((session_.operations_max() - 1) / 2, 1, kBatch);
   for (std::span<const Step> left = steps; !left.empty();) {
@@ -89,16 +93,19 @@ size_t CloseQueue::send_some(std::span<const Step> steps) {
   const auto reply = session_.call(std::move(operations), steps.front().credential, options);
   const bool whole = !reply || reply->status == nfs4::Status::kOk || reply->results.empty();
   const size_t count = whole ? steps.size() : (reply->results.size() + 1) / 2;
-  const bool is_revoked = reply && reply->status == nfs4::Status::kDelegRevoked;  // the last one
-  for (size_t at = 0; at < count; ++at) done(steps[at], is_revoked && at + 1 == count);
+  for (size_t at = 0; at < count; ++at) {
+    const bool is_taken = reply && (reply->status == nfs4::Status::kOk || at + 1 < count);
+    done(steps[at], !is_taken && !(reply && reply->status == nfs4::Status::kBadStateid));
+  }
   return count;
 }
 
-void CloseQueue::done(const Step& step, bool revoked) {
+void CloseQueue::done(const Step& step, bool is_kept_in_mind) {
   if (step.is_open) return step.inode->closed();
-  step.inode->delegation_returned(step.stateid);
-  // The server keeps it in mind until it is freed.
-  if (revoked) revoked_.add(step.stateid);
+  // The server has revoked it, or will (as of a file whose handle has ended): until it is freed it is kept in mind
+  // there.
+  if (is_kept_in_mind) revoked_.add(step.stateid);
+  if (step.inode->delegation_returned(step.stateid)) add(step.inode, When::kAtOnce);
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -7,15 +7,17 @@
 #include <vector>
 
 #include "fuse-client/inode.h"
+#include "fuse-client/lock_hand_over.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/file/lost_stateids.h"
 #include "shared/initiator/session/session.h"
 
 namespace pnfsrdma::fuse_client {
 
-// The CLOSEs of files that nobody has open any more, and the DELEGRETURNs of those whose delegation ends, several to a
-// COMPOUND: a program that makes many files waits for none of them, and the server is called once for sixteen. A file
-// that is opened again before its turn stays open at the server. Thread-safe.
+// The CLOSEs of files that nobody has open any more, and the DELEGRETURNs of those whose delegation ends (behind the
+// LOCKs of what is locked under it), several to a COMPOUND: a program that makes many files waits for none of them,
+// and the server is called once for sixteen. A file that is opened again before its turn stays open at the server.
+// Thread-safe.
 class CloseQueue {
  public:
   explicit CloseQueue(initiator::Session& session);
@@ -30,7 +32,7 @@ class CloseQueue {
   // Sends what is left and ends; takes as long as the server does (Session::abort() cuts it short).
   void stop();
 
-  // Delegations that the server had revoked when they were returned, and others that it may revoke.
+  // Delegations that the server had revoked, or did not take, when they were returned, and others that it may revoke.
   initiator::LostStateids& revoked() { return revoked_; }
 
   // How long a CLOSE waits for others at most, and how many go together.
@@ -50,9 +52,10 @@ class CloseQueue {
   void send(const std::vector<std::shared_ptr<Inode>>& inodes);
   // In one name, each as far as the server gets: how many are done.
   size_t send_some(std::span<const Step> steps);
-  void done(const Step& step, bool revoked);
+  void done(const Step& step, bool is_kept_in_mind);
 
   initiator::Session& session_;
+  const LockHandOver locks_;
   Mutex mutex_;
   Condition changed_;
   // Guarded by mutex_.

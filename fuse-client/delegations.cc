@@ -57,6 +57,27 @@ void Delegations::end_all() {
   keep(0);
 }
 
+std::vector<std::shared_ptr<Inode>> Delegations::server_lost() {
+  std::vector<std::shared_ptr<Inode>> left;
+  Order ending;
+  {
+    const std::lock_guard lock(mutex_);
+    ++era_;
+    for (auto at = order_.begin(); at != order_.end();) {
+      const auto next = std::next(at);
+      if ((*at)->locks().are_here()) {
+        left.push_back(*at);
+      } else {
+        places_.erase(at->get());
+        ending.splice(ending.end(), order_, at);
+      }
+      at = next;
+    }
+  }
+  end(std::move(ending));
+  return left;
+}
+
 initiator::CallbackAnswer Delegations::recall(const std::shared_ptr<Inode>& inode,
                                               const nfs4::FileHandle& handle, const nfs4::Stateid& stateid) {
   const Inode::Holds holds = inode ? inode->holds_delegation(stateid) : Inode::Holds::kNo;

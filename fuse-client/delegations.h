@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "fuse-client/close_queue.h"
 #include "fuse-client/inode.h"
@@ -36,6 +37,9 @@ class Delegations {
   void end(const std::shared_ptr<Inode>& inode);
   // All: state is in doubt, or the mount ends.
   void end_all();
+  // The server has lost its state: the same of all but those under which locks are decided here. These are to be
+  // reclaimed, or ended.
+  std::vector<std::shared_ptr<Inode>> server_lost();
   // CB_RECALL (RFC 8881, 20.2) of a file that the kernel knows, or of none (null). One that is not known here came with
   // an answer that nobody was there to take any more, and is returned as well. BAD_STATEID: that answer may still
   // arrive; the server asks again.

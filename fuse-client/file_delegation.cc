@@ -50,8 +50,15 @@ std::optional<FileDelegation::ToReturn> FileDelegation::begin_return() {
   return ToReturn{held_->grant.stateid, held_->grant.opener};
 }
 
-void FileDelegation::returned(const nfs4::Stateid& stateid) {
+bool FileDelegation::returned(const nfs4::Stateid& stateid) {
   if (is(stateid)) held_.reset();
+  if (!held_ || held_->phase != Phase::kReturning) return false;
+  held_->phase = Phase::kEnded;
+  return true;
+}
+
+void FileDelegation::reclaimed(const nfs4::Stateid& stateid) {
+  if (held_) held_->grant.stateid = stateid;
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -55,7 +55,13 @@ class FileDelegation {
     initiator::Credential user;
   };
   std::optional<ToReturn> begin_return();
-  void returned(const nfs4::Stateid& stateid);
+  // True: it was another one, before reclaimed(); begin_return() gives this one.
+  bool returned(const nfs4::Stateid& stateid);
+  // The server that lost it has given it again.
+  void reclaimed(const nfs4::Stateid& stateid);
+  std::optional<nfs4::Stateid> stateid() const {
+    return held_ ? std::optional(held_->grant.stateid) : std::nullopt;
+  }
   bool is(const nfs4::Stateid& stateid) const { return held_ && held_->grant.stateid.other == stateid.other; }
 
   static constexpr size_t kUsersMax = 16;  // remembered; others ask the server

@@ -38,7 +38,7 @@ void FileLocks::drop_if_empty(LockOwner owner) {
   const auto found = entries_.find(owner);
   if (found == entries_.end() || found->second.busy) return;
   const Held& held = found->second.held;
-  if (!held.stateid && !held.doubtful && !held.lost) entries_.erase(found);
+  if (!held.stateid && held.ranges.empty() && !held.doubtful && !held.lost) entries_.erase(found);
 }
 
 FileLocks::Held FileLocks::held(LockOwner owner) const {
@@ -50,6 +50,11 @@ FileLocks::Held FileLocks::held(LockOwner owner) const {
 bool FileLocks::has(LockOwner owner) const {
   const std::lock_guard lock(mutex_);
   return entries_.contains(owner);
+}
+
+bool FileLocks::any() const {
+  const std::lock_guard lock(mutex_);
+  return are_here_ || any_at_server();
 }
 
 void FileLocks::keep(LockOwner owner, Held held) {
@@ -71,6 +76,7 @@ void FileLocks::clear() {
   const std::lock_guard lock(mutex_);
   for (auto& [owner, entry] : entries_) entry.held = {};
   std::erase_if(entries_, [](const auto& entry) { return !entry.second.busy; });
+  are_here_ = false;
   count_lost();
 }
 
@@ -93,7 +99,7 @@ std::vector<LockOwner> FileLocks::owners_by(uint64_t open_file) const {
   std::vector<LockOwner> owners;
   for (const auto& [owner, entry] : entries_) {
     const Held& held = entry.held;
-    const bool any = held.stateid || held.doubtful || held.lost;
+    const bool any = held.stateid || !held.ranges.empty() || held.doubtful || held.lost;
     if (any && held.open_file == open_file) owners.push_back(owner);
   }
   return owners;
@@ -104,6 +110,146 @@ pid_t FileLocks::process_of(const nfs4::OwnerId& name) const {
   const auto found =
       std::ranges::find_if(entries_, [&](const auto& entry) { return entry.first.name() == name; });
   return found == entries_.end() ? 0 : found->second.held.process;
+}
+
+bool FileLocks::any_at_server() const {
+  if (are_here_) return false;
+  return asked_for_ > 0 || std::ranges::any_of(entries_, [](const auto& entry) {
+           const Held& held = entry.second.held;
+           return !held.ranges.empty() || held.doubtful || held.lost;
+         });
+}
+
+std::optional<FileLocks::InTheWay> FileLocks::find_in_the_way(LockOwner owner,
+                                                              const nfs4::LockRange& range) const {
+  for (const auto& [other, entry] : entries_) {
+    if (other == owner) continue;
+    if (const nfs4::LockRange* held = entry.held.ranges.conflict(range)) return InTheWay{other, *held};
+  }
+  return std::nullopt;
+}
+
+FileLocks::Verdict FileLocks::lock_here(LockOwner owner, const nfs4::LockRange& range, const Held& asker) {
+  const std::lock_guard lock(mutex_);
+  if (handing_over_) return Verdict::kWait;
+  if (any_at_server()) {
+    ++asked_for_;
+    return Verdict::kAskServer;
+  }
+  if (find_in_the_way(owner, range)) return Verdict::kInTheWay;
+  are_here_ = true;
+  Held& held = entries_[owner].held;
+  held.ranges.lock(range);
+  held.credential = asker.credential;
+  held.process = asker.process;
+  held.open_file = asker.open_file;
+  return Verdict::kGiven;
+}
+
+FileLocks::Verdict FileLocks::lock_at_server() {
+  const std::lock_guard lock(mutex_);
+  if (are_here_) return Verdict::kWait;
+  ++asked_for_;
+  return Verdict::kAskServer;
+}
+
+void FileLocks::asked_server() {
+  const std::lock_guard lock(mutex_);
+  CHECK(asked_for_ > 0);
+  --asked_for_;
+}
+
+bool FileLocks::unlock_here(LockOwner owner, const nfs4::LockRange& range) {
+  std::unique_lock lock(mutex_);
+  // Bounded: it ends as calls to the server do.
+  changed_.wait(lock, [this] { return !handing_over_; });
+  if (!are_here_) return false;
+  if (const auto found = entries_.find(owner); found != entries_.end())
+    found->second.held.ranges.unlock(range);
+  are_here_ =
+      std::ranges::any_of(entries_, [](const auto& entry) { return !entry.second.held.ranges.empty(); });
+  return true;
+}
+
+FileLocks::Verdict FileLocks::test_here(LockOwner owner, const nfs4::LockRange& range, bool only_we,
+                                        std::optional<InTheWay>& found) const {
+  const std::lock_guard lock(mutex_);
+  if (are_here_ && (handing_over_ || !only_we)) return Verdict::kWait;
+  if (!only_we || any_at_server()) return Verdict::kAskServer;
+  found = find_in_the_way(owner, range);
+  return found ? Verdict::kInTheWay : Verdict::kGiven;
+}
+
+bool FileLocks::are_here() const {
+  const std::lock_guard lock(mutex_);
+  return are_here_;
+}
+
+bool FileLocks::await_hand_over() {
+  if (initiator::CancellationScope::cancelled()) return false;
+  std::unique_lock lock(mutex_);
+  if (are_here_ || handing_over_) changed_.wait_for(lock, std::chrono::seconds(1));
+  return true;
+}
+
+std::optional<FileLocks::HandOver> FileLocks::begin_hand_over() {
+  std::unique_lock lock(mutex_);
+  handing_over_ = are_here_;
+  if (!are_here_) {
+    lock.unlock();
+    changed_.notify_all();
+    return std::nullopt;
+  }
+  HandOver made{.number = losses_, .owners = {}};
+  for (const auto& [owner, entry] : entries_) {
+    if (!entry.held.ranges.empty()) made.owners.emplace_back(owner, entry.held);
+  }
+  return made;
+}
+
+std::optional<size_t> FileLocks::end_hand_over(HandOver handed_over) {
+  size_t lost = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (are_here_ && handed_over.number != losses_) return std::nullopt;
+    // Else all of them were lost meanwhile, which lose_here() has told.
+    if (are_here_) {
+      for (auto& [owner, held] : handed_over.owners) {
+        lost += held.lost ? 1 : 0;
+        entries_[owner].held = std::move(held);
+      }
+    }
+    are_here_ = handing_over_ = false;
+    count_lost();
+  }
+  changed_.notify_all();
+  return lost;
+}
+
+bool FileLocks::outlive_server() {
+  const std::lock_guard lock(mutex_);
+  if (!are_here_) return false;
+  ++losses_;
+  for (auto& [owner, entry] : entries_) entry.held.stateid.reset();
+  return true;
+}
+
+size_t FileLocks::lose_here() {
+  size_t lost = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!are_here_) return 0;
+    for (auto& [owner, entry] : entries_) {
+      entry.held.stateid.reset();
+      if (entry.held.ranges.empty()) continue;
+      entry.held.lost = true;
+      ++lost;
+    }
+    are_here_ = false;
+    count_lost();
+  }
+  changed_.notify_all();
+  return lost;
 }
 
 }  // namespace pnfsrdma::fuse_client

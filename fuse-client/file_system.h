@@ -292,8 +292,9 @@ class FileSystem {
   LockWish wish_of(fuse_req_t request, const fuse_file_info* info, LockOwner owner,
                    const nfs4::LockRange& range);
   void acquire(fuse_req_t request, fuse_ino_t node, LockWish wish, bool waits);
+  void ask_to_lock_here(fuse_req_t request, const OpenFile& file);
   void lock_given(fuse_req_t request, fuse_ino_t node, const std::shared_ptr<Inode>& file,
-                  const Question& question, const std::optional<client::FileAttributes>& attributes);
+                  const Question& question, const LockCalls::Given& given);
   int unlock(const OpenFile& file, LockOwner owner, const nfs4::LockRange& range, bool last = false);
   void drop_posix_locks(const OpenFile& file, uint64_t owner);
   void drop_open_file_locks(const OpenFile& file, uint64_t open_file);

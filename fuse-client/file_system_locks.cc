@@ -66,6 +66,7 @@ void FileSystem::setlk(fuse_req_t request, fuse_ino_t node, fuse_file_info* info
     fuse_reply_err(request, unlock(file, owner, range_of(lock)));
     return;
   }
+  ask_to_lock_here(request, file);
   LockWish wish = wish_of(request, info, owner, range_of(lock));
   wish.process = lock.l_pid;
   acquire(request, node, std::move(wish), waits);
@@ -85,8 +86,36 @@ void FileSystem::flock(fuse_req_t request, fuse_ino_t node, fuse_file_info* info
     fuse_reply_err(request, EBADF);
     return;
   }
+  ask_to_lock_here(request, file);
   acquire(request, node, wish_of(request, info, owner, {0, UINT64_MAX, exclusive}),
           (operation & LOCK_NB) == 0);
+}
+
+// The first lock of a file that is open to read and write asks for a write delegation, by an OPEN of its own: one
+// call, as LOCK would be. Under it neither this lock nor its end nor the next ones ask anybody. Where there is none
+// to be had, or the name leads elsewhere by now, the lock is the server's.
+void FileSystem::ask_to_lock_here(fuse_req_t request, const OpenFile& file) {
+  const std::shared_ptr<Inode>& inode = file.inode;
+  const SteadyTime now = parts_.clock.now();
+  const bool may_want =
+      parts_.options.default_permissions && parts_.options.attributes.file_min > std::chrono::seconds(0);
+  if (!file.readable || !file.writable || !may_want) return;
+  const auto name = inode->name();
+  if (!name || inode->has_old_name(now) || !inode->asks_to_lock_here(now)) return;
+  if (!inode->begin_open_if_wanted()) return;
+  auto [operations, open_at] = opens_.request(*inode, name.get(), nfs4::kShareAccessBoth, true);
+  const Question question = ask(inode.get());
+  CompoundReply reply;
+  (void)call(request, std::move(operations), reply, true);
+  const auto* opened = reply.result<nfs4::OpenResponse>(open_at);
+  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(open_at + 1);
+  if (opened == nullptr || attributes == nullptr) {
+    opens_.close_if_last(inode, inode->open_failed());
+    return;
+  }
+  const auto granted = opens_.granted(
+      inode, question, {*opened, attributes->attributes, nfs4::kShareAccessBoth}, credential(request));
+  if (granted) opens_.close_if_last(inode, inode->release());
 }
 
 void FileSystem::acquire(fuse_req_t request, fuse_ino_t node, LockWish wish, bool waits) {
@@ -108,7 +137,7 @@ void FileSystem::acquire(fuse_req_t request, fuse_ino_t node, LockWish wish, boo
 
 bool FileSystem::try_lock_again(BlockedLocks::Waiting& waiting) {
   const Question question = ask(waiting.wish.inode.get());
-  Result<std::optional<client::FileAttributes>> given = fail(EINTR, "LOCK");
+  Result<LockCalls::Given> given = fail(EINTR, "LOCK");
   if (!waiting.interrupted) given = parts_.lock_calls.lock(waiting.wish);
   if (!given && given.error().number() == EAGAIN) return false;
   BlockedLocks::let_go(waiting);
@@ -122,10 +151,11 @@ bool FileSystem::try_lock_again(BlockedLocks::Waiting& waiting) {
 
 // Pages survive only if nobody else has changed the file since the kernel forgot those of before.
 void FileSystem::lock_given(fuse_req_t request, fuse_ino_t node, const std::shared_ptr<Inode>& file,
-                            const Question& question,
-                            const std::optional<client::FileAttributes>& attributes) {
-  file->data_changes();
+                            const Question& question, const LockCalls::Given& given) {
+  const auto& attributes = given.attributes;
   std::optional<uint64_t> foreign_changes;
+  if (given.here) foreign_changes = file->foreign_changes();
+  if (!given.here) file->data_changes();
   if (attributes) {
     beliefs_.judge_pages(*file, question, *attributes);
     if (question.data) {

@@ -410,6 +410,18 @@ std::optional<OwedToServer> Inode::begin_close() {
 
 uint32_t Inode::wanted_delegation(uint32_t share_access) const {
   const std::lock_guard lock(mutex_);
+  return wanted(share_access);
+}
+
+bool Inode::asks_to_lock_here(SteadyTime now) {
+  const std::lock_guard lock(mutex_);
+  if (asked_to_lock_ && now - *asked_to_lock_ < kAskToLockEach) return false;
+  if (wanted(nfs4::kShareAccessBoth) != nfs4::kShareAccessWantWriteDelegation || locks_.any()) return false;
+  asked_to_lock_ = now;
+  return true;
+}
+
+uint32_t Inode::wanted(uint32_t share_access) const {
   const bool has_one_name = known_ && known_->status.st_nlink == 1;
   if (delegation_.is_held() || !has_one_name) return nfs4::kShareAccessWantNoDelegation;
   if (share_access == nfs4::kShareAccessRead && was_read_) return nfs4::kShareAccessWantReadDelegation;
@@ -431,6 +443,11 @@ void Inode::admit(const initiator::Credential& user, uint32_t share_access, Stea
 bool Inode::has_delegation(const nfs4::Stateid& stateid) const {
   const std::lock_guard lock(mutex_);
   return delegation_.is(stateid);
+}
+
+std::optional<nfs4::Stateid> Inode::delegation() const {
+  const std::lock_guard lock(mutex_);
+  return delegation_.stateid();
 }
 
 // In one step: between two questions the OPEN may end that brings it.
@@ -480,9 +497,30 @@ bool Inode::end_delegation() {
   return true;
 }
 
-void Inode::delegation_returned(const nfs4::Stateid& stateid) {
+bool Inode::delegation_returned(const nfs4::Stateid& stateid) {
   const std::lock_guard lock(mutex_);
-  delegation_.returned(stateid);
+  return delegation_.returned(stateid);
+}
+
+void Inode::delegation_reclaimed(const nfs4::Stateid& stateid) {
+  const std::lock_guard lock(mutex_);
+  delegation_.reclaimed(stateid);
+}
+
+bool Inode::only_we_lock(SteadyTime now, SteadyTime lease_end) const {
+  return delegation_.writes() && now < lease_end && open_at_server_ && !broken_;
+}
+
+FileLocks::Verdict Inode::lock(LockOwner owner, const nfs4::LockRange& range, const FileLocks::Held& asker,
+                               SteadyTime now, SteadyTime lease_end) {
+  const std::lock_guard lock(mutex_);
+  return only_we_lock(now, lease_end) ? locks_.lock_here(owner, range, asker) : locks_.lock_at_server();
+}
+
+FileLocks::Verdict Inode::test_lock(LockOwner owner, const nfs4::LockRange& range, SteadyTime now,
+                                    SteadyTime lease_end, std::optional<FileLocks::InTheWay>& found) const {
+  const std::lock_guard lock(mutex_);
+  return locks_.test_here(owner, range, only_we_lock(now, lease_end), found);
 }
 
 void Inode::closed() {
@@ -531,6 +569,7 @@ std::optional<OpenToReclaim> Inode::to_reclaim() const {
   } else {
     open.parts = {{nfs4::kShareAccessRead, reader_}, {nfs4::kShareAccessWrite, writer_}};
   }
+  open.with_write_delegation = delegation_.writes() || (delegation_.is_held() && locks_.are_here());
   return open;
 }
 

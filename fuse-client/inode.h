@@ -41,7 +41,8 @@ struct OpenToReclaim {
     initiator::Credential credential;
   };
   std::vector<Part> parts;
-  nfs4::Stateid stateid;  // what it was
+  nfs4::Stateid stateid;               // what it was
+  bool with_write_delegation = false;  // under which locks are decided here: the last of the parts claims it
 };
 
 // FUSE's number of the root.
@@ -238,11 +239,17 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // Which one an OPEN is to ask for (kShareAccessWant*). At the second one that only reads, or that reads and writes:
   // most files are opened once.
   uint32_t wanted_delegation(uint32_t share_access) const;
+  // Is a lock a reason to ask for one to write, under which it is decided here? Not if the file's locks are the
+  // server's already. Once in kAskToLockEach: who has been refused would pay for it at each lock.
+  bool asks_to_lock_here(SteadyTime now);
+  static constexpr Milliseconds kAskToLockEach = std::chrono::seconds(30);
   // False: it is the one that has ended here.
   bool delegated(const FileDelegation::Grant& grant);
   // An OPEN for that which was asked at that time was granted.
   void admit(const initiator::Credential& user, uint32_t share_access, SteadyTime asked_at);
   bool has_delegation(const nfs4::Stateid& stateid) const;
+  // In force, or still to be returned.
+  std::optional<nfs4::Stateid> delegation() const;
   // The same of one that is recalled. kPerhapsSoon: an OPEN is under way, whose answer may bring it.
   enum class Holds : uint8_t { kYes, kPerhapsSoon, kNo };
   Holds holds_delegation(const nfs4::Stateid& stateid) const;
@@ -259,7 +266,10 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void rights_changed(SteadyTime now);
   // No use is made of it from here on, and begin_close() returns it. False: none is in force.
   bool end_delegation();
-  void delegation_returned(const nfs4::Stateid& stateid);
+  // True: it is to be returned once more, under the stateid that a reclaim has brought meanwhile.
+  bool delegation_returned(const nfs4::Stateid& stateid);
+  // The server has lost its state, and given it again.
+  void delegation_reclaimed(const nfs4::Stateid& stateid);
 
   // An open file of the kernel that may write: while there is one, pages of a shared mapping may be newer than what we
   // have been told.
@@ -278,6 +288,13 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
 
   // Byte-range locks of this mount's processes.
   FileLocks& locks() { return locks_; }
+  const FileLocks& locks() const { return locks_; }
+  // FileLocks::lock_here() while the delegation allows it, and the lease; else lock_at_server(). In one step with that:
+  // once it has ended, none is given here any more.
+  FileLocks::Verdict lock(LockOwner owner, const nfs4::LockRange& range, const FileLocks::Held& asker,
+                          SteadyTime now, SteadyTime lease_end);
+  FileLocks::Verdict test_lock(LockOwner owner, const nfs4::LockRange& range, SteadyTime now,
+                               SteadyTime lease_end, std::optional<FileLocks::InTheWay>& found) const;
 
   // Guarded by the InodeTable: lookups the kernel has not forgotten; the newest name, as a key.
   uint64_t lookups = 0;
@@ -287,6 +304,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // Under mutex_.
   bool has_ended();
   bool keeps_open() const;
+  bool only_we_lock(SteadyTime now, SteadyTime lease_end) const;
+  uint32_t wanted(uint32_t share_access) const;
   bool knows_names(SteadyTime now, const AttributeTimeouts& timeouts) const;
   // Under mutex_. False: an older answer.
   bool take_in(const client::FileAttributes& attributes, SteadyTime asked_at,
@@ -328,6 +347,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   bool was_read_ = false;     // opened for reading alone
   bool was_written_ = false;  // opened for reading and writing
   FileDelegation delegation_;
+  std::optional<SteadyTime> asked_to_lock_;
   uint32_t directory_opens_ = 0;
   bool name_removed_ = false;
   initiator::Credential reader_, writer_;

@@ -48,6 +48,26 @@ nfs4::Stateid newest(nfs4::Stateid stateid) {
   return stateid;
 }
 
+std::unexpected<Error> refused(Status status, const char* what) {
+  // ENOLCK: what a program expects of a file system without locks.
+  const int number = status == Status::kNotSupp || status == Status::kOpIllegal ? ENOLCK : to_errno(status);
+  return fail(number, std::string(what) + ": " + nfs4::to_string(status));
+}
+
+// A LOCK is on its way, or may be.
+class AtServer {
+ public:
+  explicit AtServer(FileLocks& locks) : locks_(locks) {}
+  ~AtServer() { locks_.asked_server(); }
+  AtServer(const AtServer&) = delete;
+  AtServer& operator=(const AtServer&) = delete;
+
+ private:
+  FileLocks& locks_;
+};
+
+}  // namespace
+
 nfs4::LockArguments lock_arguments(const nfs4::LockRange& range, LockType type, LockOwner owner,
                                    const std::optional<nfs4::Stateid>& known, const nfs4::Stateid& open) {
   nfs4::LockArguments arguments;
@@ -66,13 +86,10 @@ nfs4::LockArguments lock_arguments(const nfs4::LockRange& range, LockType type, 
   return arguments;
 }
 
-std::unexpected<Error> refused(Status status, const char* what) {
-  // ENOLCK: what a program expects of a file system without locks.
-  const int number = status == Status::kNotSupp || status == Status::kOpIllegal ? ENOLCK : to_errno(status);
-  return fail(number, std::string(what) + ": " + nfs4::to_string(status));
+void log_lost(const Inode& inode, size_t owners) {
+  log_warning("fuse", "locks-lost inode={} owners={} its I/O fails until they unlock or close", inode.id,
+              owners);
 }
-
-}  // namespace
 
 // PUTFH, LOCK, GETATTR.
 Result<LockCalls::Reply> LockCalls::send_lock(const LockWish& wish, const FileLocks::Held& held,
@@ -87,10 +104,49 @@ Result<LockCalls::Reply> LockCalls::send_lock(const LockWish& wish, const FileLo
       wish.credential, options);
 }
 
-Result<std::optional<client::FileAttributes>> LockCalls::lock(const LockWish& wish) {
-  FileLocks& locks = wish.inode->locks();
-  const Turn turn(locks, wish.owner);
+Result<LockCalls::Given> LockCalls::lock(const LockWish& wish) {
+  const Turn turn(wish.inode->locks(), wish.owner);
   if (!turn.mine()) return fail(EINTR, "LOCK");
+  TRY_ASSIGN(const bool here, lock_here(wish));
+  if (here) return Given{.here = true, .attributes = {}};
+  const AtServer at_server(wish.inode->locks());
+  return lock_at_server(wish);
+}
+
+// False: the server has to be asked.
+Result<bool> LockCalls::lock_here(const LockWish& wish) {
+  FileLocks::Held asker;
+  asker.credential = wish.credential;
+  asker.process = wish.process;
+  asker.open_file = wish.open_file;
+  for (;;) {
+    switch (wish.inode->lock(wish.owner, wish.range, asker, clock_.now(), session_.lease_end())) {
+      case FileLocks::Verdict::kGiven:
+        return true;
+      case FileLocks::Verdict::kInTheWay:
+        return fail(EAGAIN, "LOCK");
+      case FileLocks::Verdict::kAskServer:
+        return false;
+      case FileLocks::Verdict::kWait:
+        TRY(await_hand_over(wish));
+    }
+  }
+}
+
+// They are here, and the delegation is over or, for want of an answer, perhaps: then the server has to be heard.
+Result<> LockCalls::await_hand_over(const LockWish& wish) {
+  if (wish.interrupted != nullptr && *wish.interrupted) return fail(EINTR, "LOCK");
+  if (clock_.now() >= session_.lease_end()) {
+    initiator::CallOptions options;
+    options.interrupted = wish.interrupted;
+    TRY(session_.call({nfs4::PutRootFileHandleArguments{}}, wish.credential, options));
+  }
+  if (!wish.inode->locks().await_hand_over()) return fail(EINTR, "LOCK");
+  return {};
+}
+
+Result<LockCalls::Given> LockCalls::lock_at_server(const LockWish& wish) {
+  FileLocks& locks = wish.inode->locks();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     FileLocks::Held held = locks.held(wish.owner);
     if (held.lost) return fail(EIO, "LOCK: earlier locks were lost");
@@ -114,7 +170,7 @@ Result<std::optional<client::FileAttributes>> LockCalls::lock(const LockWish& wi
       const auto* told = reply->result<nfs4::GetAttributesResponse>(2);
       const auto attributes =
           told ? client::to_file_attributes(told->attributes) : std::unexpected(reply->status);
-      return attributes ? std::optional(*attributes) : std::nullopt;
+      return Given{.attributes = attributes ? std::optional(*attributes) : std::nullopt};
     }
     if (reply->status == Status::kDenied) return fail(EAGAIN, "LOCK");
     if (!is_lost_state(reply->status)) return refused(reply->status, "LOCK");
@@ -137,6 +193,21 @@ Result<std::optional<client::FileAttributes>> LockCalls::lock(const LockWish& wi
 }
 
 Result<std::optional<nfs4::LockDenied>> LockCalls::test(const LockWish& wish) {
+  std::optional<FileLocks::InTheWay> found;
+  const auto look = [&] {
+    return wish.inode->test_lock(wish.owner, wish.range, clock_.now(), session_.lease_end(), found);
+  };
+  FileLocks::Verdict verdict = look();
+  for (; verdict == FileLocks::Verdict::kWait; verdict = look()) TRY(await_hand_over(wish));
+  if (verdict == FileLocks::Verdict::kAskServer) return test_at_server(wish);
+  if (!found) return std::nullopt;
+  return nfs4::LockDenied{.offset = found->range.first,
+                          .length = nfs4::length_of(found->range),
+                          .type = type_of(found->range, false),
+                          .owner = {.client_id = session_.clientid(), .owner = found->owner.name()}};
+}
+
+Result<std::optional<nfs4::LockDenied>> LockCalls::test_at_server(const LockWish& wish) {
   nfs4::LockTestArguments arguments;
   arguments.type = type_of(wish.range, false);
   arguments.offset = wish.range.first;
@@ -155,6 +226,8 @@ Result<> LockCalls::unlock(Inode& inode, LockOwner owner, const nfs4::LockRange&
   FileLocks& locks = inode.locks();
   const Turn turn(locks, owner);
   if (!turn.mine()) return fail(EINTR, "LOCKU");
+  // Of an owner that has asked the server before, the stateid is still to be given up.
+  if (locks.unlock_here(owner, range) && !(last && locks.held(owner).stateid)) return {};
   settle_doubt(inode, owner);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     FileLocks::Held held = locks.held(owner);
@@ -215,6 +288,7 @@ void LockCalls::settle_doubt(Inode& inode, LockOwner owner) {
 }
 
 Result<> LockCalls::reclaim(Inode& inode, const nfs4::Stateid& open, bool grace) {
+  if (inode.locks().outlive_server()) return {};
   size_t lost = 0;
   for (const LockOwner owner : inode.locks().owners()) {
     FileLocks::Held held = inode.locks().held(owner);
@@ -230,10 +304,7 @@ Result<> LockCalls::reclaim(Inode& inode, const nfs4::Stateid& open, bool grace)
     }
     inode.locks().keep(owner, std::move(held));
   }
-  if (lost > 0) {
-    log_warning("fuse", "locks-lost inode={} owners={} its I/O fails until they unlock or close", inode.id,
-                lost);
-  }
+  if (lost > 0) log_lost(inode, lost);
   return {};
 }
 
@@ -261,6 +332,8 @@ Result<bool> LockCalls::reclaim_owner(Inode& inode, const nfs4::Stateid& open, F
 void LockCalls::lose(Inode& inode) {
   // Without grace nothing is asked for, so there is no answer to miss.
   (void)reclaim(inode, {}, false);
+  const size_t lost = inode.locks().lose_here();
+  if (lost > 0) log_lost(inode, lost);
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -11,9 +11,9 @@
 namespace pnfsrdma::fuse_client {
 
 // Makes the mount's opens good after the server lost them: CLAIM_PREVIOUS in its grace period, a new OPEN by
-// filehandle when there is none. Byte-range locks are reclaimed in grace; without it they are lost. Delegations are not
-// reclaimed: they are given anew where they are of use. Runs on the session's background thread; takes inode locks only
-// briefly, never across a call.
+// filehandle when there is none. Byte-range locks are reclaimed in grace; without it they are lost. Of delegations
+// those are reclaimed under which locks are decided here, which then stay; the others are given anew where they are
+// of use. Runs on the session's background thread; takes inode locks only briefly, never across a call.
 class Reclaimer final : public initiator::RecoveryHandler {
  public:
   Reclaimer(initiator::Session& session, initiator::DataPath& data_path, InodeTable& inodes, LockCalls& locks,
@@ -34,9 +34,14 @@ class Reclaimer final : public initiator::RecoveryHandler {
   void stateid_gone(const nfs4::Stateid& stateid) override;
 
  private:
-  // The new stateid, or why the server gives none. Error: no answer.
-  using Reopened = std::expected<nfs4::Stateid, nfs4::Status>;
+  // The new stateids, or why the server gives none. Error: no answer.
+  struct Opened {
+    nfs4::Stateid stateid;
+    std::optional<nfs4::Stateid> write_delegation;
+  };
+  using Reopened = std::expected<Opened, nfs4::Status>;
   Result<Reopened> open_again(const Inode& inode, const OpenToReclaim& open, bool previous);
+  bool take_delegation(Inode& inode, const OpenToReclaim& open, const Opened& opened);
 
   initiator::Session& session_;
   initiator::DataPath& data_path_;

@@ -136,6 +136,11 @@ class DisownedOpen(unittest.TestCase):
         self.assertEqual(self.seen.read_bytes(), b"bef")
 
     def test_a_lock_is_given(self):
+        # Who can read, too, asks for a write delegation first, by an OPEN.
+        os.close(self.file)
+        self.proxy.disowning = False
+        self.file = os.open(self.path, os.O_WRONLY)
+        self.proxy.disown()
         fcntl.lockf(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with open(self.seen, "r+b") as other, self.assertRaises(BlockingIOError):
             fcntl.lockf(other, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -23,7 +23,7 @@ ClientFiles::ClientFiles(initiator::Session& session, initiator::SessionMds& mds
     : session_(session),
       clock_(clock),
       delegates_(delegates),
-      lock_calls_(session),
+      lock_calls_(session, clock),
       closes_(session),
       delegations_(closes_, kHeldMax),
       beliefs_(clock, session, delegations_, timeouts_),
@@ -209,6 +209,27 @@ void ClientFiles::link_for_a_moment(const ServedFile& file) {
   const Question asked_again = beliefs_.ask(inode.get());
   (void)session_.call({directory, nfs4::RemoveArguments{second}}, kCaller, {.cache_reply = true});
   names_changed(*inode, asked_again);
+}
+
+int ClientFiles::lock(const std::shared_ptr<Inode>& inode, fuse_client::LockOwner owner,
+                      const nfs4::LockRange& range) {
+  const Question question = beliefs_.ask(inode.get());
+  fuse_client::LockWish wish;
+  wish.inode = inode;
+  wish.owner = owner;
+  wish.range = range;
+  wish.credential = kCaller;
+  const auto given = lock_calls_.lock(wish);
+  if (!given) return given.error().number();
+  if (!given->here) inode->data_changes();
+  if (given->attributes) (void)beliefs_.learn(*inode, question, *given->attributes);
+  return 0;
+}
+
+int ClientFiles::unlock(Inode& inode, fuse_client::LockOwner owner, const nfs4::LockRange& range) {
+  if (const auto data = inode.data()) (void)data->hand_over();
+  const auto done = lock_calls_.unlock(inode, owner, range, true);
+  return done ? 0 : done.error().number();
 }
 
 void ClientFiles::forget(const ServedFile& file) {

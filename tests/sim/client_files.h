@@ -64,6 +64,9 @@ class ClientFiles {
   void rename(const ServedFile& file);
   // As link(2) and unlink(2).
   void link_for_a_moment(const ServedFile& file);
+  // As fcntl(2) with F_SETLK, of a file that is open. An errno.
+  int lock(const std::shared_ptr<Inode>& inode, fuse_client::LockOwner owner, const nfs4::LockRange& range);
+  int unlock(Inode& inode, fuse_client::LockOwner owner, const nfs4::LockRange& range);
   // The kernel forgets it; nobody has it open.
   void forget(const ServedFile& file);
 

@@ -77,6 +77,13 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   bool set_group(size_t file, uint32_t group);
   void rename(size_t file);
   void link_for_a_moment(size_t file);
+  // Of an open file, as fcntl(2).
+  int lock(const OpenFile& file, fuse_client::LockOwner owner, const nfs4::LockRange& range) {
+    return files_->lock(file.inode, owner, range);
+  }
+  int unlock(const OpenFile& file, fuse_client::LockOwner owner, const nfs4::LockRange& range) {
+    return files_->unlock(*file.inode, owner, range);
+  }
   // The kernel is short of memory.
   void forget(size_t file);
   uint64_t opens_under_delegation() const { return files_ ? files_->counts().opens : 0; }

@@ -193,7 +193,32 @@ class Worker {
     if (choice < 54 && opened.writable) return punch(opened, offset, length);
     if (choice < 66) return (void)read(opened, offset, length);
     if (choice < 70) return (void)sync(opened, dice_.one_in(2));
+    if (choice < 78) return lock_for_a_while(opened);
     close_one(index);
+  }
+
+  // As a program that locks, works and unlocks. Who is refused does something else.
+  void lock_for_a_while(OpenFile& file) {
+    constexpr uint64_t kPart = 100, kParts = 4;
+    const fuse_client::LockOwner owner{fuse_client::LockOwner::Kind::kPosix, ++world_.lockers};
+    const uint64_t first = kPart * dice_.below(kParts);
+    const nfs4::LockRange range{first, first + (dice_.one_in(4) ? kPart * kParts : kPart) - 1,
+                                file.writable && dice_.one_in(2)};
+    HeldLocks::Place place;
+    {
+      Watched watched(world_, calls_, client_, name(file, "lock {} to {}", range.first, range.last));
+      const int error = mount().lock(file, owner, range);
+      (void)watched.ended(0);
+      if (error != 0) return;
+      const bool is_doubtful = world_.lag(client_) > SteadyTime::duration(0);
+      const HeldLocks::Lock held{client_, file.inode, range, is_doubtful,
+                                 world_.real_mds->delegations().revoked};
+      if (const auto wrong = world_.locks.given(held, place)) world_.violated(*wrong);
+    }
+    sleep_for(dice_.microseconds(1, dice_.one_in(10) ? 100'000 : 3000));
+    world_.locks.given_up(place);
+    Watched watched(world_, calls_, client_, name(file, "unlock {} to {}", range.first, range.last));
+    (void)watched.ended(mount().unlock(file, owner, range) == 0 ? 0 : EIO);
   }
 
   void step() {

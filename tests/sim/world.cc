@@ -116,6 +116,7 @@ void World::crash(size_t client) {
   network.abandon(client);
   mds_network.abandon(client);
   oracle.died(client);
+  locks.forget(client);
 }
 
 void World::expire(size_t client) {

@@ -11,6 +11,7 @@
 
 #include "shared/base/random.h"
 #include "tests/doubles/seeded_random.h"
+#include "tests/sim/held_locks.h"
 #include "tests/sim/model_client.h"
 #include "tests/sim/model_server.h"
 #include "tests/sim/real_mds.h"
@@ -40,7 +41,7 @@ struct RunOptions {
   // The MDS forgets opens, without a word.
   bool disowned = false;
   bool revoked = false;
-  // Clients open files to read them, too, ask for read delegations, keep pages, and change each other's attributes and
+  // Clients open files to read them, too, ask for delegations, keep pages, lock, and change each other's attributes and
   // names.
   bool delegations = false;
   // Files, and parts of them, are cloned now and then, and the clone is what the file was; so is one out of a
@@ -71,6 +72,7 @@ class World {
   std::unique_ptr<ModelServer> server;
   std::unique_ptr<RealMds> real_mds;
   Oracle oracle;
+  HeldLocks locks;
   std::vector<std::unique_ptr<ModelClient>> clients;
 
   // What a client has cloned of a file, once it knows that it did: it stays that.
@@ -104,6 +106,8 @@ class World {
   void start_brick(size_t brick);
   uint64_t revocations() const;
   uint64_t opens_under_delegation() const;  // by the clients of now
+
+  uint64_t lockers = 0;  // so many owners of locks there were
 
   // Totals.
   size_t operations = 0, faults = 0, errors = 0;

@@ -36,15 +36,17 @@ class CloseQueueTest : public testing::Test {
                                                     nullptr, nullptr));
   }
 
-  static std::shared_ptr<Inode> open(uint8_t number, uint32_t user = 0) {
+  static std::shared_ptr<Inode> open(uint8_t number, uint32_t user = 0,
+                                     uint32_t access = nfs4::kShareAccessRead) {
     auto inode =
         std::make_shared<Inode>(nfs4::FileHandle(as_bytes("file " + std::to_string(number))), number);
-    reopen(*inode, number, user);
+    reopen(*inode, number, user, access);
     return inode;
   }
-  static void reopen(Inode& inode, uint8_t number, uint32_t user = 0) {
+  static void reopen(Inode& inode, uint8_t number, uint32_t user = 0,
+                     uint32_t access = nfs4::kShareAccessRead) {
     inode.begin_open();
-    inode.opened(open_stateid(number), nfs4::kShareAccessRead, {user, user, {}});
+    inode.opened(open_stateid(number), access, {user, user, {}});
   }
   static void release(const std::shared_ptr<Inode>& inode, CloseQueue& queue) {
     ASSERT_TRUE(inode->release());
@@ -63,7 +65,9 @@ class CloseQueueTest : public testing::Test {
   // Guarded by mds_.mutex.
   std::multiset<std::byte> closed_;
   std::set<std::byte> refused_;
+  Status refusal_ = Status::kDelegRevoked;  // of delegations
   std::vector<std::byte> returned_;
+  std::vector<nfs4::Operation> asked_;  // LOCK and DELEGRETURN
   ScriptedMds mds_;
   std::unique_ptr<initiator::Session> session_;
 
@@ -71,9 +75,19 @@ class CloseQueueTest : public testing::Test {
   // Called with mds_.mutex held.
   ScriptedMds::Answer answer(const ScriptedMds::Operation& operation) {
     if (const auto* given = std::get_if<nfs4::DelegationReturnArguments>(&operation)) {
+      asked_.push_back(nfs4::Operation::kDelegationReturn);
       returned_.push_back(given->stateid.other[0]);
-      const bool is_revoked = refused_.contains(given->stateid.other[0]);
-      return nfs4::DelegationReturnResponse(is_revoked ? Status::kDelegRevoked : Status::kOk);
+      const bool is_refused = refused_.contains(given->stateid.other[0]);
+      return nfs4::DelegationReturnResponse(is_refused ? refusal_ : Status::kOk);
+    }
+    if (std::holds_alternative<nfs4::LockArguments>(operation)) {
+      asked_.push_back(nfs4::Operation::kLock);
+      return nfs4::LockResponse(nfs4::LockResult{open_stateid(200)});
+    }
+    if (const auto* test = std::get_if<nfs4::TestStateidArguments>(&operation)) {
+      nfs4::TestStateidResult tested;
+      tested.statuses.assign(test->stateids.size(), Status::kOk);
+      return nfs4::TestStateidResponse(std::move(tested));
     }
     const auto* close = std::get_if<nfs4::CloseArguments>(&operation);
     if (close == nullptr) return nfs4::status_result(nfs4::operation_of(operation), Status::kOk);
@@ -194,6 +208,41 @@ TEST_F(CloseQueueTest, ARevokedDelegationIsKeptInMindUntilItIsFreed) {
   queue.stop();
   EXPECT_EQ(queue.revoked().all(), std::vector{open_stateid(101)});
   EXPECT_FALSE(second->has_delegation(open_stateid(102)));
+}
+
+// Of a file whose handle has ended, for example: the server does not take the return, and revokes it in the end.
+TEST_F(CloseQueueTest, SoIsOneWhoseReturnIsNotTaken) {
+  refused_ = {std::byte{101}, std::byte{102}};
+  refusal_ = Status::kStale;
+  const auto file = open(1);
+  file->delegated({.stateid = open_stateid(101)});
+  CloseQueue queue(*session_);
+  ASSERT_TRUE(file->end_delegation());
+  queue.add(file, CloseQueue::When::kAtOnce);
+  queue.stop();
+  EXPECT_EQ(queue.revoked().all(), std::vector{open_stateid(101)});
+}
+
+// RFC 8881, 10.4.4.
+TEST_F(CloseQueueTest, WhatIsLockedUnderADelegationIsTheServersBeforeThatIsReturned) {
+  const auto file = open(1, 0, nfs4::kShareAccessBoth);
+  file->delegated({.stateid = open_stateid(101), .allows = nfs4::kShareAccessBoth});
+  const auto lock = [&](uint64_t owner, const nfs4::LockRange& range) {
+    return file->lock({LockOwner::Kind::kPosix, owner}, range, {}, SteadyTime(), SteadyTime::max());
+  };
+  ASSERT_EQ(lock(1, {0, 9, true}), FileLocks::Verdict::kGiven);
+  ASSERT_EQ(lock(1, {20, 29, true}), FileLocks::Verdict::kGiven);
+  ASSERT_EQ(lock(2, {10, 19, false}), FileLocks::Verdict::kGiven);
+  CloseQueue queue(*session_);
+  ASSERT_TRUE(file->end_delegation());
+  queue.add(file, CloseQueue::When::kAtOnce);
+  queue.stop();
+  const std::lock_guard guard(mds_.mutex);
+  EXPECT_EQ(asked_, (std::vector{nfs4::Operation::kLock, nfs4::Operation::kLock, nfs4::Operation::kLock,
+                                 nfs4::Operation::kDelegationReturn}));
+  EXPECT_FALSE(file->locks().are_here());
+  EXPECT_EQ(file->locks().owners().size(), 2u);
+  EXPECT_FALSE(file->locks().any_lost());
 }
 
 TEST_F(CloseQueueTest, AnAbortedSessionEndsIt) {

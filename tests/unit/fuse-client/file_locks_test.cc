@@ -115,5 +115,138 @@ TEST(FileLocks, OperationThatIsUnderWaySurvivesAClear) {
   EXPECT_FALSE(locks.has(kProcess));
 }
 
+// --- decided here ---
+
+constexpr nfs4::LockRange kFirst{0, 9, true};
+constexpr nfs4::LockRange kShared{0, 9, false};
+using Verdict = FileLocks::Verdict;
+
+FileLocks::Held asker(uint64_t open_file = 3) {
+  FileLocks::Held made;
+  made.process = 42;
+  made.open_file = open_file;
+  return made;
+}
+
+TEST(FileLocks, OneIsGivenHereUnlessAnotherOwnersIsInTheWay) {
+  FileLocks locks;
+  EXPECT_EQ(locks.lock_here(kProcess, kFirst, asker()), Verdict::kGiven);
+  EXPECT_TRUE(locks.are_here());
+  EXPECT_EQ(locks.lock_here(kProcess, {5, 20, true}, asker()), Verdict::kGiven)
+      << "one's own is not in the way";
+  EXPECT_EQ(locks.lock_here(kOpenFile, kFirst, asker()), Verdict::kInTheWay);
+  EXPECT_EQ(locks.lock_here(kOpenFile, kShared, asker()), Verdict::kInTheWay);
+  EXPECT_EQ(locks.lock_here(kOpenFile, {21, 30, true}, asker(4)), Verdict::kGiven);
+  EXPECT_EQ(locks.process_of(kProcess.name()), 42);
+  EXPECT_EQ(locks.owners_by(3), std::vector{kProcess});
+  EXPECT_TRUE(locks.owners().empty()) << "the server knows of none";
+  EXPECT_TRUE(locks.unlock_here(kProcess, {0, UINT64_MAX, true}));
+  EXPECT_TRUE(locks.unlock_here(kOpenFile, {0, UINT64_MAX, true}));
+  EXPECT_FALSE(locks.are_here());
+  EXPECT_FALSE(locks.unlock_here(kProcess, kFirst)) << "nothing is";
+}
+
+TEST(FileLocks, ReadersShareAndChangeTheirModeWhereNobodyElseReads) {
+  FileLocks locks;
+  EXPECT_EQ(locks.lock_here(kProcess, kShared, asker()), Verdict::kGiven);
+  EXPECT_EQ(locks.lock_here(kOpenFile, kShared, asker()), Verdict::kGiven);
+  EXPECT_EQ(locks.lock_here(kProcess, kFirst, asker()), Verdict::kInTheWay);
+  EXPECT_EQ(locks.held(kProcess).ranges.all(), std::vector{kShared}) << "what was held stays";
+  EXPECT_TRUE(locks.unlock_here(kOpenFile, kShared));
+  EXPECT_EQ(locks.lock_here(kProcess, kFirst, asker()), Verdict::kGiven);
+}
+
+TEST(FileLocks, WhoseLocksAreAtTheServerAsksThereAndSoDoOthers) {
+  FileLocks locks;
+  locks.keep(kProcess, holding(0, 9));
+  EXPECT_EQ(locks.lock_here(kOpenFile, {20, 29, true}, asker()), Verdict::kAskServer);
+  EXPECT_FALSE(locks.unlock_here(kProcess, kFirst));
+  locks.forget(kProcess);
+  EXPECT_EQ(locks.lock_here(kOpenFile, {20, 29, true}, asker()), Verdict::kAskServer)
+      << "that one is on its way";
+  locks.asked_server();
+  locks.asked_server();
+  EXPECT_EQ(locks.lock_here(kOpenFile, {20, 29, true}, asker()), Verdict::kGiven);
+}
+
+TEST(FileLocks, AStateidWithoutLocksIsNoReasonToAskTheServer) {
+  FileLocks locks;
+  FileLocks::Held held = holding(0, 9);
+  held.ranges.unlock({0, 9, true});
+  locks.keep(kProcess, held);
+  EXPECT_EQ(locks.lock_here(kProcess, kFirst, asker()), Verdict::kGiven);
+  EXPECT_TRUE(locks.held(kProcess).stateid);
+}
+
+TEST(FileLocks, WhatIsInTheWayIsSaidWithoutTheServerWhereOnlyWeLock) {
+  FileLocks locks;
+  std::optional<FileLocks::InTheWay> found;
+  EXPECT_EQ(locks.test_here(kOpenFile, kFirst, false, found), Verdict::kAskServer);
+  EXPECT_EQ(locks.test_here(kOpenFile, kFirst, true, found), Verdict::kGiven);
+  locks.lock_here(kProcess, kFirst, asker());
+  EXPECT_EQ(locks.test_here(kOpenFile, {9, 30, false}, true, found), Verdict::kInTheWay);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->owner, kProcess);
+  EXPECT_EQ(found->range, kFirst);
+  EXPECT_EQ(locks.test_here(kProcess, kFirst, true, found), Verdict::kGiven);
+  EXPECT_EQ(locks.test_here(kOpenFile, kFirst, false, found), Verdict::kWait)
+      << "the server does not know them";
+}
+
+TEST(FileLocks, WhileTheyAreHandedOverNobodyLocksOrUnlocks) {
+  FileLocks locks;
+  EXPECT_FALSE(locks.begin_hand_over());
+  locks.lock_here(kProcess, kFirst, asker());
+  auto work = locks.begin_hand_over();
+  ASSERT_TRUE(work);
+  ASSERT_EQ(work->owners.size(), 1u);
+  EXPECT_EQ(locks.lock_here(kOpenFile, {20, 29, true}, asker()), Verdict::kWait);
+  EXPECT_EQ(locks.lock_at_server(), Verdict::kWait);
+  std::atomic<bool> unlocked = false;
+  std::thread unlocking([&] {
+    EXPECT_FALSE(locks.unlock_here(kProcess, kFirst)) << "by then it is the server's";
+    unlocked = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(unlocked);
+  work->owners[0].second.stateid = nfs4::Stateid{1, {std::byte{5}}};
+  EXPECT_TRUE(locks.end_hand_over(*std::move(work)));
+  unlocking.join();
+  EXPECT_FALSE(locks.are_here());
+  EXPECT_EQ(locks.owners(), std::vector{kProcess});
+  EXPECT_EQ(locks.lock_at_server(), Verdict::kAskServer);
+  locks.asked_server();
+}
+
+TEST(FileLocks, AServerThatLosesItsStateWhileTheyAreHandedOverGetsThemAgain) {
+  FileLocks locks;
+  locks.lock_here(kProcess, kFirst, asker());
+  auto work = locks.begin_hand_over();
+  ASSERT_TRUE(work);
+  EXPECT_TRUE(locks.outlive_server());
+  EXPECT_FALSE(locks.end_hand_over(*std::move(work)));
+  work = locks.begin_hand_over();
+  ASSERT_TRUE(work);
+  EXPECT_TRUE(locks.end_hand_over(*std::move(work)));
+  EXPECT_FALSE(locks.outlive_server()) << "they are its own";
+}
+
+TEST(FileLocks, WithoutADelegationWhatIsHereIsLost) {
+  FileLocks locks;
+  EXPECT_EQ(locks.lose_here(), 0u);
+  locks.lock_here(kProcess, kFirst, asker());
+  auto work = locks.begin_hand_over();
+  EXPECT_EQ(locks.lose_here(), 1u);
+  EXPECT_TRUE(locks.any_lost());
+  work->owners[0].second.lost = true;
+  EXPECT_EQ(locks.end_hand_over(*std::move(work)), 0u) << "it was told";
+  EXPECT_TRUE(locks.any_lost()) << "whatever became of it";
+  EXPECT_FALSE(locks.begin_hand_over());
+  EXPECT_EQ(locks.lock_here(kOpenFile, {20, 29, true}, asker()), Verdict::kAskServer);
+  locks.asked_server();
+  locks.forget(kProcess);
+  EXPECT_FALSE(locks.any_lost());
+}
+
 }  // namespace
 }  // namespace pnfsrdma::fuse_client

@@ -5,7 +5,9 @@
 
 #include <cerrno>
 #include <deque>
+#include <thread>
 
+#include "fuse-client/lock_hand_over.h"
 #include "shared/nfs4/open_operations.h"
 #include "tests/unit/initiator/session/scripted_mds.h"
 
@@ -49,24 +51,28 @@ class LockCallsTest : public testing::Test {
     return {.inode = file_, .owner = kLocker, .range = range, .process = 42};
   }
   int lock(const nfs4::LockRange& range) {
-    const auto locked = LockCalls(*session_).lock(wish(range));
+    const auto locked = LockCalls(*session_, clock_).lock(wish(range));
     return locked ? 0 : locked.error().number();
   }
   int unlock(const nfs4::LockRange& range, bool last = false) {
-    const auto unlocked = LockCalls(*session_).unlock(*file_, kLocker, range, last);
+    const auto unlocked = LockCalls(*session_, clock_).unlock(*file_, kLocker, range, last);
     return unlocked ? 0 : unlocked.error().number();
   }
   // The server has lost all it knew of us.
   void lose_client() {
     const int before = recovery_.reclaims;
     mds_.lose_client();
-    EXPECT_TRUE(LockCalls(*session_).test(wish(kSecond)));
+    EXPECT_TRUE(LockCalls(*session_, clock_).test(wish(kSecond)));
     EXPECT_EQ(recovery_.reclaims, before + 1);
   }
   FileLocks::Held held() const { return file_->locks().held(kLocker); }
   void refuse(std::deque<Status> with) {
     const std::lock_guard guard(mds_.mutex);
     refusals_ = std::move(with);
+  }
+  void revoke() {
+    const std::lock_guard guard(mds_.mutex);
+    revoked_ = true;
   }
   std::vector<nfs4::LockArguments> locks() {
     const std::lock_guard guard(mds_.mutex);
@@ -98,6 +104,11 @@ class LockCallsTest : public testing::Test {
     }
     if (const auto* free = std::get_if<nfs4::FreeStateidArguments>(&operation))
       freed_.push_back(free->stateid);
+    if (const auto* test = std::get_if<nfs4::TestStateidArguments>(&operation)) {
+      nfs4::TestStateidResult tested;
+      tested.statuses.assign(test->stateids.size(), revoked_ ? Status::kDelegRevoked : Status::kOk);
+      return nfs4::TestStateidResponse(std::move(tested));
+    }
     return nfs4::status_result(nfs4::operation_of(operation), Status::kOk);
   }
   Status next_refusal() {
@@ -110,6 +121,7 @@ class LockCallsTest : public testing::Test {
   // Guarded by mds_.mutex.
   std::vector<nfs4::LockArguments> locks_;
   std::deque<Status> refusals_;
+  bool revoked_ = false;  // each delegation
   uint8_t owners_ = 0;
   uint32_t seqid_ = 0;
 
@@ -123,12 +135,13 @@ class LockCallsTest : public testing::Test {
     void layouts_lost() override {}
     void reclaim() override {
       test.file_->reclaimed(state_of(8, 3));
-      EXPECT_TRUE(LockCalls(*test.session_).reclaim(*test.file_, state_of(8, 3), true));
+      EXPECT_TRUE(LockCalls(*test.session_, test.clock_).reclaim(*test.file_, state_of(8, 3), true));
       ++reclaims;
     }
     LockCallsTest& test;
     std::atomic<int> reclaims = 0;
   } recovery_{*this};
+  const SystemClock clock_;
   std::unique_ptr<initiator::Session> session_;
   const std::shared_ptr<Inode> file_ = std::make_shared<Inode>(nfs4::FileHandle(as_bytes("f")), 1);
 };
@@ -235,10 +248,10 @@ TEST_F(LockCallsTest, ALockNobodyKnowsTheOutcomeOfIsUnlocked) {
 }
 
 TEST_F(LockCallsTest, TestSaysWhoseLockIsInTheWay) {
-  const auto in_the_way = LockCalls(*session_).test(wish(kFirst));
+  const auto in_the_way = LockCalls(*session_, clock_).test(wish(kFirst));
   ASSERT_TRUE(in_the_way && *in_the_way);
   EXPECT_EQ((*in_the_way)->offset, 4u);
-  const auto free = LockCalls(*session_).test(wish(kSecond));
+  const auto free = LockCalls(*session_, clock_).test(wish(kSecond));
   ASSERT_TRUE(free);
   EXPECT_FALSE(*free);
 }
@@ -269,9 +282,101 @@ TEST_F(LockCallsTest, WhatIsNotReclaimedIsLost) {
 
 TEST_F(LockCallsTest, OfAFileThatCannotBeOpenedAgainAllIsLost) {
   EXPECT_EQ(lock(kFirst), 0);
-  LockCalls(*session_).lose(*file_);
+  LockCalls(*session_, clock_).lose(*file_);
   EXPECT_EQ(locks().size(), 1u);
   EXPECT_TRUE(file_->locks().any_lost());
+}
+
+// Under a write delegation.
+class DelegatedLocksTest : public LockCallsTest {
+ protected:
+  DelegatedLocksTest() { file_->delegated({.stateid = state_of(50), .allows = nfs4::kShareAccessBoth}); }
+  LockWish others_wish(const nfs4::LockRange& range) const {
+    LockWish other = wish(range);
+    other.owner = {LockOwner::Kind::kFlock, 8};
+    return other;
+  }
+};
+
+TEST_F(DelegatedLocksTest, TheServerIsNotAsked) {
+  const auto given = LockCalls(*session_, clock_).lock(wish(kFirst));
+  ASSERT_TRUE(given);
+  EXPECT_TRUE(given->here);
+  const auto other = LockCalls(*session_, clock_).lock(others_wish(kFirst));
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().number(), EAGAIN);
+  const auto in_the_way = LockCalls(*session_, clock_).test(others_wish({5, 30, true}));
+  ASSERT_TRUE(in_the_way && *in_the_way);
+  EXPECT_EQ((*in_the_way)->offset, kFirst.first);
+  EXPECT_EQ((*in_the_way)->length, 10u);
+  EXPECT_EQ((*in_the_way)->owner.owner, kLocker.name());
+  EXPECT_EQ((*in_the_way)->owner.client_id, session_->clientid());
+  EXPECT_EQ(unlock(kFirst), 0);
+  EXPECT_TRUE(LockCalls(*session_, clock_).lock(others_wish(kFirst)));
+  EXPECT_TRUE(locks().empty());
+  EXPECT_TRUE(unlocks_.empty());
+}
+
+TEST_F(DelegatedLocksTest, AStateidOfBeforeIsGivenUpInTheEnd) {
+  ASSERT_TRUE(file_->end_delegation());
+  file_->delegation_returned(state_of(50));
+  EXPECT_EQ(lock(kFirst), 0);
+  EXPECT_EQ(unlock(kFirst), 0);
+  file_->delegated({.stateid = state_of(51), .allows = nfs4::kShareAccessBoth});
+  EXPECT_EQ(lock(kFirst), 0);
+  EXPECT_EQ(locks().size(), 1u);
+  EXPECT_EQ(unlock({0, UINT64_MAX, true}, true), 0);
+  EXPECT_EQ(freed_.size(), 1u);
+  EXPECT_FALSE(file_->locks().has(kLocker));
+}
+
+TEST_F(DelegatedLocksTest, WhatIsLockedHereStaysWhenTheServerLosesItsState) {
+  EXPECT_EQ(lock(kFirst), 0);
+  EXPECT_TRUE(LockCalls(*session_, clock_).reclaim(*file_, state_of(8, 3), true));
+  EXPECT_TRUE(locks().empty());
+  EXPECT_EQ(held().ranges.all(), std::vector{kFirst});
+  LockCalls(*session_, clock_).lose(*file_);
+  EXPECT_TRUE(file_->locks().any_lost());
+  EXPECT_EQ(lock(kSecond), EIO);
+}
+
+TEST_F(DelegatedLocksTest, BehindTheHandOverTheServerIsAsked) {
+  EXPECT_EQ(lock(kFirst), 0);
+  ASSERT_TRUE(file_->end_delegation());
+  std::atomic<bool> locked = false;
+  std::thread locking([&] {
+    EXPECT_EQ(lock(kSecond), 0);
+    locked = true;
+  });
+  std::this_thread::sleep_for(Milliseconds(20));
+  EXPECT_FALSE(locked);
+  LockHandOver(*session_).run(*file_);
+  locking.join();
+  EXPECT_EQ(locks().size(), 2u);
+  EXPECT_EQ(held().ranges.all(), (std::vector{kFirst, kSecond}));
+  EXPECT_EQ(unlock(kFirst), 0);
+  EXPECT_EQ(unlocks_.size(), 1u);
+}
+
+TEST_F(DelegatedLocksTest, WhatTheServerDoesNotConfirmIsLost) {
+  for (const bool revoked : {false, true}) {
+    EXPECT_EQ(lock(kFirst), 0);
+    EXPECT_EQ(lock(kSecond), 0);
+    ASSERT_TRUE(file_->end_delegation());
+    const size_t freed = freed_.size();
+    if (revoked) {
+      revoke();
+    } else {
+      refuse({Status::kOk, Status::kDenied});
+    }
+    LockHandOver(*session_).run(*file_);
+    EXPECT_TRUE(file_->locks().any_lost());
+    EXPECT_EQ(freed_.size(), freed + 1) << "what it had given is given back";
+    EXPECT_EQ(unlock({0, UINT64_MAX, true}, true), 0);
+    EXPECT_FALSE(file_->locks().any_lost());
+    file_->delegation_returned(state_of(50));
+    file_->delegated({.stateid = state_of(50), .allows = nfs4::kShareAccessBoth});
+  }
 }
 
 }  // namespace
