@@ -68,7 +68,9 @@ void Connection::start_stream() {
   stream_->start({.on_message = [self](Bytes message) { self->deliver(std::move(message)); },
                   .on_sent = [self] { self->sent(); },
                   .on_part = [self] { self->part_came(); },
-                  .on_failed = [self](Error reason) { self->fail_with(std::move(reason)); }});
+                  .on_failed = [self](Error reason) { self->fail_with(std::move(reason)); },
+                  .on_secured = [self] { self->secured(); }});
+  if (options_.tls && options_.tls_required) await_tls(options_.tls_patience);
 }
 
 // --- input ---
@@ -94,6 +96,7 @@ void Connection::deliver_call(Bytes message) {
     return send(encode_head(*header.error().reply), nullptr);
   }
   const uint32_t xid = header->xid;
+  if (!admit(*header)) return;
   if (!*on_call_) {
     return send(encode_head(ReplyHeader::refusal(xid, AcceptStatus::kProgramUnavailable)), nullptr);
   }
@@ -110,6 +113,7 @@ void Connection::deliver_call(Bytes message) {
 }
 
 void Connection::deliver_reply(Bytes message, uint32_t xid) {
+  if (tls_start_ && tls_start_->step == TlsStart::Step::kProbe) return take_probe_answer(message);
   if (!outstanding_.contains(xid)) return;  // late: it has timed out
   xdr::Decoder decoder(message);
   ReplyHeader header;
@@ -125,14 +129,25 @@ void Connection::deliver_reply(Bytes message, uint32_t xid) {
 
 void Connection::call(uint32_t program, uint32_t version, uint32_t procedure, const OpaqueAuth& credential,
                       Bytes arguments, Milliseconds timeout, ReplyHandler done) {
-  if (!is_open() || closing_ || outstanding_.size() >= options_.calls_outstanding_max) {
-    const Error error = is_open() && !closing_ ? Error(EAGAIN, "too many calls outstanding to " + peer())
-                                               : Error(ECONNRESET, "no connection to " + peer());
+  if (!is_open() || closing_ || tls_start_ || outstanding_.size() >= options_.calls_outstanding_max) {
+    const Error error = !is_open() || closing_ ? Error(ECONNRESET, "no connection to " + peer())
+                        : tls_start_           ? Error(EAGAIN, "no TLS yet with " + peer())
+                                               : Error(EAGAIN, "too many calls outstanding to " + peer());
     loop_.after(Milliseconds(0), [done = std::move(done), error] { done(std::unexpected(error)); });
     return;
   }
+  place_call({next_xid(), program, version, procedure, credential, {}}, std::move(arguments), timeout,
+             std::move(done));
+}
+
+uint32_t Connection::next_xid() {
   while (outstanding_.contains(next_xid_)) ++next_xid_;
-  const uint32_t xid = next_xid_++;
+  return next_xid_++;
+}
+
+void Connection::place_call(const CallHeader& header, Bytes arguments, Milliseconds timeout,
+                            ReplyHandler done) {
+  const uint32_t xid = header.xid;
   const auto timer = loop_.after(timeout, [weak = weak_from_this(), xid] {
     const ConnectionPointer self = weak.lock();
     if (!self) return;
@@ -140,7 +155,6 @@ void Connection::call(uint32_t program, uint32_t version, uint32_t procedure, co
     self->finish_call(xid, fail(ETIMEDOUT, "no answer from " + self->peer()));
   });
   outstanding_.emplace(xid, OutstandingCall{std::move(done), timer});
-  const CallHeader header{xid, program, version, procedure, credential, {}};
   send(encode_head(header), std::make_shared<const Bytes>(std::move(arguments)));
 }
 
@@ -214,6 +228,123 @@ void Responder::drop() {
   }
 }
 
+// --- TLS (RFC 9289) ---
+
+namespace {
+
+// Zero-length credential and verifier, and a call without effect (RFC 9289, 4.1).
+bool is_probe(const CallHeader& header) {
+  return header.procedure == 0 && header.credential.body.empty() && header.verifier.body.empty() &&
+         header.verifier.flavor == AuthFlavor::kNone;
+}
+
+}  // namespace
+
+// False: the call has been answered here.
+bool Connection::admit(const CallHeader& header) {
+  if (options_.tls && header.credential.flavor == AuthFlavor::kTls) {
+    answer_probe(header);
+    return false;
+  }
+  // A client that is on its way to TLS takes no calls from whoever it is before that (RFC 9289, 5.1.1).
+  const bool wanted = options_.tls_required || (tls_start_ && tls_start_->step == TlsStart::Step::kProbe);
+  if (!wanted || tls_peer() != nullptr) return true;
+  send(encode_head(ReplyHeader::auth_error(header.xid, AuthStatus::kTooWeak)), nullptr);
+  return false;
+}
+
+// A second probe is refused, and one that would leave calls without their answers.
+void Connection::answer_probe(const CallHeader& header) {
+  const auto refuse = [&](AuthStatus why) {
+    send(encode_head(ReplyHeader::auth_error(header.xid, why)), nullptr);
+  };
+  if (!is_probe(header) || tls_begun_ || calls_unanswered_ > 0 || !outstanding_.empty())
+    return refuse(AuthStatus::kBadCredential);
+  auto session = options_.tls->begin({});
+  if (!session) return refuse(AuthStatus::kFailed);
+  tls_begun_ = true;
+  ReplyHeader reply = ReplyHeader::success(header.xid);
+  reply.body.get_if<ReplyStatus::kAccepted>()->verifier.body =
+      xdr::Opaque<kAuthBytesMax>(as_bytes(kStartTls));
+  stream_->send(encode_head(reply), nullptr);
+  if (!stream_->start_tls(std::move(*session)))
+    return fail_with(Error(EBADMSG, "bytes came between the probe for TLS and its handshake"));
+  if (!options_.tls_required) await_tls(options_.tls_patience);
+}
+
+void Connection::start_tls(TlsEndpoint& tls, const std::string& peer, uint32_t program, uint32_t version,
+                           Milliseconds timeout, std::function<void(Result<>)> done) {
+  CHECK(is_open() && !tls_start_ && outstanding_.empty());
+  tls_start_ = std::make_unique<TlsStart>();
+  tls_start_->xid = next_xid();
+  tls_start_->program = program;
+  tls_start_->version = version;
+  tls_start_->timeout = timeout;
+  tls_start_->done = std::move(done);
+  await_tls(timeout);
+  auto session = tls.begin(peer);
+  if (!session) {
+    loop_.at_next_turn([weak = weak_from_this(), error = session.error()] {
+      if (const ConnectionPointer self = weak.lock()) self->fail_with(error);
+    });
+    return;
+  }
+  tls_start_->session = std::move(*session);
+  const CallHeader probe{tls_start_->xid, program, version, 0, {AuthFlavor::kTls, {}}, {}};
+  send(encode_head(probe), nullptr);
+}
+
+// STARTTLS counts whatever the call itself came to (RFC 9289, 4.1).
+void Connection::take_probe_answer(ByteSpan message) {
+  xdr::Decoder decoder(message);
+  ReplyHeader header;
+  if (!xdr::decode(decoder, header) || header.xid != tls_start_->xid)
+    return fail_with(Error(EPROTO, "no answer to the probe for TLS"));
+  const AcceptedReply* const accepted = header.body.get_if<ReplyStatus::kAccepted>();
+  if (accepted == nullptr || accepted->verifier.flavor != AuthFlavor::kNone ||
+      as_text(accepted->verifier.body) != kStartTls)
+    return fail_with(Error(ENOTSUP, peer() + " does not offer TLS (RFC 9289)"));
+  tls_start_->step = TlsStart::Step::kHandshake;
+  if (!stream_->start_tls(std::move(tls_start_->session)))
+    fail_with(Error(EPROTO, "bytes came between the answer to the probe for TLS and its handshake"));
+}
+
+void Connection::secured() {
+  if (!tls_start_) {
+    loop_.cancel(tls_timer_);
+    if (on_secured_) on_secured_(shared_from_this());
+    return update_pause();
+  }
+  tls_start_->step = TlsStart::Step::kProof;
+  place_call({next_xid(), tls_start_->program, tls_start_->version, 0, {}, {}}, {}, tls_start_->timeout,
+             [weak = weak_from_this()](Result<Reply> reply) {
+               const ConnectionPointer self = weak.lock();
+               if (self) self->finish_tls(reply ? Result<>() : std::unexpected(reply.error()));
+             });
+}
+
+void Connection::finish_tls(Result<> result) {
+  if (!tls_start_) return;
+  loop_.cancel(tls_timer_);
+  const auto started = std::exchange(tls_start_, nullptr);
+  const ConnectionPointer self = shared_from_this();
+  if (!result) fail_with(result.error());
+  started->done(std::move(result));
+}
+
+void Connection::await_tls(Milliseconds patience) {
+  tls_timer_ = loop_.after(patience, [weak = weak_from_this(), patience] {
+    const ConnectionPointer self = weak.lock();
+    if (!self) return;
+    self->fail_with(Error(ETIMEDOUT, "no TLS within " + std::to_string(patience.count()) + " ms"));
+  });
+}
+
+void Connection::reassess_tls() {
+  if (!is_open()) return;
+  if (const auto still = stream_->reassess_tls(); !still) fail_with(still.error());
+}
+
 // --- back-pressure and the end ---
 
 void Connection::send(Bytes head, std::shared_ptr<const Bytes> body) {
@@ -279,7 +410,9 @@ void Connection::fail_with(Error reason) {
   if (!is_open()) return;
   const ConnectionPointer self = shared_from_this();
   open_ = false;
+  loop_.cancel(tls_timer_);
   stream_->close();
+  finish_tls(std::unexpected(reason));
   if (options_.memory) {
     options_.memory->handle({});
     options_.memory->hold(held_bytes_, 0, false);
@@ -290,6 +423,7 @@ void Connection::fail_with(Error reason) {
     call.done(fail(ECONNRESET, "connection to " + peer() + " lost: " + reason.what()));
   }
   on_call(nullptr);
+  on_secured_ = nullptr;
   for (const CloseHandler& handler : std::exchange(on_close_, {})) handler(self, reason);
 }
 

@@ -16,6 +16,7 @@
 #include "shared/rpc/memory_budget.h"
 #include "shared/rpc/message.h"
 #include "shared/rpc/message_stream.h"
+#include "shared/rpc/tls.h"
 
 namespace pnfsrdma::rpc {
 
@@ -28,6 +29,12 @@ struct ConnectionOptions {
   size_t calls_unanswered_max = kCallsUnansweredMax;
   size_t calls_outstanding_max = kCallsOutstandingMax;
   std::shared_ptr<MemoryAccount> memory;  // of this connection; null: nobody counts
+  // Of a server, for peers that ask with AUTH_TLS (RFC 9289, 4.1). Null: such a call goes to the CallHandler like any
+  // other, which refuses it.
+  std::shared_ptr<TlsEndpoint> tls;
+  // Calls that are not protected are refused (AUTH_TOOWEAK), and the peer has tls_patience to become so.
+  bool tls_required = false;
+  Milliseconds tls_patience{kTlsPatienceMs};
 };
 
 // A call from the peer. `arguments` points into `record`: moving keeps it valid, copying is not possible.
@@ -96,6 +103,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Called once, with the reason, when the connection is gone and its outstanding calls have failed.
   using CloseHandler = std::function<void(const ConnectionPointer&, const Error& reason)>;
   using ReplyHandler = std::function<void(Result<Reply>)>;
+  // A server's, called once when the peer's TLS handshake is over, before any call of it.
+  using SecuredHandler = std::function<void(const ConnectionPointer&)>;
 
   // Takes a connected stream socket. Without a CallHandler every call is answered PROG_UNAVAIL.
   static ConnectionPointer start(EventLoop& loop, FileDescriptor socket, ConnectionOptions options,
@@ -114,6 +123,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void call(uint32_t program, uint32_t version, uint32_t procedure, const OpaqueAuth& credential,
             Bytes arguments, Milliseconds timeout, ReplyHandler done);
 
+  // Of a client, on a new connection: everything from here on goes by TLS (RFC 9289), to a server whose certificate
+  // names `peer`, or nothing at all: any failure closes the connection. Other calls fail with EAGAIN until `done` is
+  // called, once, never from inside: when the server has answered a null call through it, which says that it takes our
+  // certificate (in TLS 1.3 a client's handshake ends before the server has looked). The null calls, first the probe,
+  // are of `program` and `version`. ENOTSUP: the server does not offer TLS; EACCES: one of both does not take the
+  // other; EPROTO; ETIMEDOUT after `timeout`; ECONNRESET.
+  void start_tls(TlsEndpoint& tls, const std::string& peer, uint32_t program, uint32_t version,
+                 Milliseconds timeout, std::function<void(Result<>)> done);
+  // Whom the other end has shown to be; null without TLS, or before the handshake is over.
+  const TlsPeer* tls_peer() const { return stream_->tls_peer(); }
+  // Closes the connection if the peer's certificate would not be taken any more.
+  void reassess_tls();
+
   // Closes now; what is not sent is lost. Harmless when closed already.
   void close();
   // Closes when everything queued has been sent; reads nothing more.
@@ -124,6 +146,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_call(CallHandler handler);
   // Adds a handler; they run in the order they came.
   void on_close(CloseHandler handler);
+  void on_secured(SecuredHandler handler) { on_secured_ = std::move(handler); }
 
   // "192.0.2.7:1023", or "unix" for a Unix socket.
   const std::string& peer() const { return stream_->peer(); }
@@ -154,12 +177,32 @@ class Connection : public std::enable_shared_from_this<Connection> {
     EventLoop::TimerId timer = 0;
   };
 
+  // A client's way to TLS, until it is done.
+  struct TlsStart {
+    enum class Step : uint8_t { kProbe, kHandshake, kProof };
+    Step step = Step::kProbe;
+    uint32_t xid = 0;  // of the probe
+    std::unique_ptr<TlsSession> session;
+    uint32_t program = 0;
+    uint32_t version = 0;
+    Milliseconds timeout{0};
+    std::function<void(Result<>)> done;
+  };
+
   Connection(EventLoop& loop, std::shared_ptr<MessageStream> stream, ConnectionOptions options,
              CallHandler on_call, CloseHandler on_close);
   void start_stream();
   void deliver(Bytes message);
   void deliver_call(Bytes message);
   void deliver_reply(Bytes message, uint32_t xid);
+  void place_call(const CallHeader& header, Bytes arguments, Milliseconds timeout, ReplyHandler done);
+  uint32_t next_xid();
+  bool admit(const CallHeader& header);
+  void answer_probe(const CallHeader& header);
+  void take_probe_answer(ByteSpan message);
+  void secured();
+  void finish_tls(Result<> result);
+  void await_tls(Milliseconds patience);
   void answer(const ReplyHeader& header, std::shared_ptr<const Bytes> body, size_t request_bytes);
   void answered(size_t request_bytes);
   void send(Bytes head, std::shared_ptr<const Bytes> body);
@@ -175,6 +218,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ConnectionOptions options_;
   std::shared_ptr<const CallHandler> on_call_;
   std::vector<CloseHandler> on_close_;
+  SecuredHandler on_secured_;
+  std::unique_ptr<TlsStart> tls_start_;  // null: nothing of the kind is under way
+  bool tls_begun_ = false;               // by a probe of the peer
+  EventLoop::TimerId tls_timer_ = 0;
   bool open_ = true;
   bool closing_ = false;
   bool paused_ = false;

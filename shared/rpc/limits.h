@@ -32,5 +32,16 @@ inline constexpr size_t kMessagesPerTurn = 8;
 inline constexpr size_t kMessagesFreedAtOnce = 1024;
 // Of long records, all connections together: new memory costs the loop more time than the bytes (0.1 ms for 128 KiB).
 inline constexpr size_t kLongRecordBytesPerTurn = size_t{32} << 10;
+// A TLS session, about; and as long as its handshake lasts, the bytes of which are counted besides.
+inline constexpr size_t kTlsSessionCost = size_t{12} << 10;
+inline constexpr size_t kTlsHandshakeCost = size_t{32} << 10;
+// What the messages of a peer's handshake may be, all together.
+inline constexpr size_t kTlsHandshakeBytesMax = size_t{64} << 10;
+// How long a peer may take from its probe to the handshake's end; from its connection where TLS is required.
+inline constexpr unsigned kTlsPatienceMs = 10'000;
+// Ciphertext of one recv(2), or one send(2).
+inline constexpr size_t kCiphertextAtOnce = size_t{64} << 10;
+// What one connection encrypts in a turn of the loop (1 ms).
+inline constexpr size_t kEncryptedPerTurn = size_t{1} << 20;
 
 }  // namespace pnfsrdma::rpc

@@ -11,6 +11,7 @@
 
 #include "shared/base/bytes.h"
 #include "shared/base/result.h"
+#include "shared/rpc/tls.h"
 
 namespace pnfsrdma::rpc {
 
@@ -27,6 +28,7 @@ class MessageStream {
     std::function<void()> on_part;  // bytes came that end no message; may be empty
     // The end, once: after it nothing comes and nothing goes.
     std::function<void(Error reason)> on_failed;
+    std::function<void()> on_secured{};  // the handshake of start_tls() is over; may be empty
   };
 
   virtual ~MessageStream() = default;
@@ -40,6 +42,16 @@ class MessageStream {
   virtual void forget_call(uint32_t /*xid*/) {}
   // Our own call with this XID is not waited for any more: a late reply may be dropped.
   virtual void forget_reply(uint32_t /*xid*/) {}
+
+  // From here on everything goes through the session (RFC 9289); what was queued before leaves as it is. on_secured
+  // comes when the handshake is over, and messages queued until then leave behind it. False: the stream cannot, or
+  // bytes have come already behind the last message, which would be taken for something that the session has protected;
+  // nothing has changed then.
+  virtual bool start_tls(std::unique_ptr<TlsSession> /*session*/) { return false; }
+  // Who is at the other end, if a handshake is over; null else.
+  virtual const TlsPeer* tls_peer() const { return nullptr; }
+  // TlsSession::reassess(); nothing to say without one.
+  virtual Result<> reassess_tls() const { return {}; }
 
   // Reads at most so much at once, where the stream can tell: for a peer whose next bytes may be too many.
   virtual void limit_reads(size_t /*bytes*/) {}

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "shared/base/check.h"
@@ -27,6 +28,16 @@ void tune_tcp(int fd) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof patience_ms);
+}
+
+// For ciphertext that has just come; for pieces on their way into one TLS record.
+std::byte* ciphertext_buffer() {
+  thread_local const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kCiphertextAtOnce);
+  return buffer.get();
+}
+std::byte* joining_buffer() {
+  thread_local const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kTlsRecordBytes);
+  return buffer.get();
 }
 
 }  // namespace
@@ -56,7 +67,8 @@ void RecordStream::start(Handlers handlers) {
 void RecordStream::handle_events(uint32_t events) {
   if (events & EPOLLOUT) flush();
   if (!is_open()) return;
-  if (!paused_ && !waits_for_turn_) return reader_.mid_long_record() ? read_at_own_turn() : read_some(0);
+  if (!paused_ && !waits_for_turn_)
+    return in_handshake() || reader_.mid_long_record() ? read_at_own_turn() : read_some(0);
   // Nothing is being read, but a dead peer must be noticed: epoll reports these unasked, again and again. A read that
   // waits for its turn notices it behind what came before.
   if (paused_ && events & (EPOLLHUP | EPOLLERR))
@@ -66,7 +78,8 @@ void RecordStream::handle_events(uint32_t events) {
 // --- input ---
 
 // The next part of a long record waits for a turn of its own, and the socket is not watched meanwhile: among a
-// thousand that send much, one that sends little waits for one part, not for a thousand.
+// thousand that send much, one that sends little waits for one part, not for a thousand. The same is true of the steps
+// of a TLS handshake, which may take a millisecond.
 void RecordStream::read_at_own_turn() {
   if (std::exchange(waits_for_turn_, true)) return;
   update_interest();
@@ -74,25 +87,32 @@ void RecordStream::read_at_own_turn() {
     const auto self = weak.lock();
     if (!self) return;
     self->waits_for_turn_ = false;
-    if (!self->paused_) self->read_some(kLongRecordBytesPerTurn);
+    if (!self->paused_) self->in_handshake() ? self->shake_hands() : self->read_some(kLongRecordBytesPerTurn);
     self->update_interest();
   });
 }
 
 // Of a long record at most `long_share`.
 void RecordStream::read_some(size_t long_share) {
+  read_records(long_share);
+  read_rest();
+}
+
+void RecordStream::read_records(size_t long_share) {
+  size_t budget = kReadBytesPerTurn;
   // Records that wait for their turn come first: they would only become more.
-  for (size_t total = 0; is_open() && !paused_ && !reader_.has_record() && total < kReadBytesPerTurn;) {
+  for (size_t total = 0;
+       is_open() && !in_handshake() && !paused_ && !reader_.has_record() && total < kReadBytesPerTurn;) {
     const size_t share = reader_.mid_long_record() && long_share > total ? long_share - total : SIZE_MAX;
     const MutableByteSpan space = reader_.space(std::min(read_bytes_max_, share));
-    const ssize_t got = recv(socket_.get(), space.data(), space.size(), 0);
+    const ssize_t got = receive(space, budget);
     if (got <= 0) {
       // filled() either way: it takes back the room that space() has made in a record.
       const int error = errno;
       const bool kept = reader_.filled(0);
       CHECK(kept);
       if (got == 0) return fail_with(Error(ECONNRESET, "the peer closed the connection"));
-      if (error != EAGAIN && error != EINTR) fail_with(Error(error, "recv"));
+      if (error != EAGAIN && error != EINTR) fail_with(failure_ ? *failure_ : Error(error, "recv"));
       return;
     }
     const bool understood = reader_.filled(static_cast<size_t>(got));
@@ -102,9 +122,56 @@ void RecordStream::read_some(size_t long_share) {
     if (!delivery_scheduled_) deliver_records();
     if (!understood)
       return fail_with(Error(EMSGSIZE, "a record is longer than allowed, or an empty fragment"));
-    if (static_cast<size_t>(got) < space.size()) return;  // drained: saves the recv that would say EAGAIN
+    if (drained_) return;
     total += static_cast<size_t>(got);
     if (is_open() && !paused_ && reader_.mid_long_record() && total >= long_share) return read_at_own_turn();
+  }
+}
+
+// What the session has already no event tells of, nor that a handshake is to begin.
+void RecordStream::read_rest() {
+  if (!is_open() || paused_ || reader_.has_record()) return;
+  if (in_handshake() || (secured_ && tls_->has_plaintext())) read_at_own_turn();
+}
+
+// As recv(2). `budget` is left of what may be taken from the socket in this turn.
+ssize_t RecordStream::receive(MutableByteSpan space, size_t& budget) {
+  if (tls_) return receive_protected(space, budget);
+  const ssize_t got = recv(socket_.get(), space.data(), space.size(), 0);
+  // Saves the recv that would say EAGAIN.
+  drained_ = got > 0 && static_cast<size_t>(got) < space.size();
+  return got;
+}
+
+// The same of plaintext: what the session has already, else what the socket has. The budget is one of ciphertext: TLS
+// records with a byte each cost far more than that byte.
+ssize_t RecordStream::receive_protected(MutableByteSpan space, size_t& budget) {
+  ByteSpan came;
+  bool drained = false;
+  for (;;) {
+    const Result<size_t> got = tls_->read(came, space);
+    if (!got) {
+      failure_ = got.error();
+      errno = EPROTO;
+      return -1;
+    }
+    drained_ = drained && !tls_->has_plaintext() && !tls_->ended();
+    if (*got > 0 || tls_->ended()) return static_cast<ssize_t>(*got);
+    const size_t most = std::min({kCiphertextAtOnce, read_bytes_max_, budget});
+    if (drained || most == 0) {
+      errno = EAGAIN;
+      return -1;
+    }
+    const ssize_t taken = recv(socket_.get(), ciphertext_buffer(), most, 0);
+    if (taken < 0) return -1;
+    if (taken == 0) {
+      failure_ = Error(ECONNRESET, "the connection was cut: it ended without the end of TLS");
+      errno = ECONNRESET;
+      return -1;
+    }
+    came = ByteSpan(ciphertext_buffer(), static_cast<size_t>(taken));
+    budget -= came.size();
+    drained = came.size() < most;
   }
 }
 
@@ -130,6 +197,7 @@ void RecordStream::deliver_next_turn() {
     if (!self) return;
     self->delivery_scheduled_ = false;
     self->deliver_records();
+    self->read_rest();
   });
 }
 
@@ -143,7 +211,53 @@ void RecordStream::pause() {
 void RecordStream::resume() {
   paused_ = false;
   update_interest();
-  if (reader_.has_record()) deliver_next_turn();
+  reader_.has_record() ? deliver_next_turn() : read_rest();
+}
+
+size_t RecordStream::received_bytes() const {
+  return reader_.held_bytes() + (tls_ ? tls_->held_bytes() : 0);
+}
+
+bool RecordStream::mid_message() const {
+  return reader_.mid_record() || in_handshake() || (tls_ && tls_->mid_record());
+}
+
+// --- TLS ---
+
+bool RecordStream::start_tls(std::unique_ptr<TlsSession> session) {
+  if (!is_open() || tls_ || reader_.has_record() || reader_.mid_record()) return false;
+  tls_ = std::move(session);
+  Bytes& output = tls_->output();
+  const auto add = [&output](ByteSpan bytes) { output.insert(output.end(), bytes.begin(), bytes.end()); };
+  while (!outgoing_.empty()) {
+    const ByteSpan rest = rest_of_front();
+    add(rest);
+    consume(rest.size());
+  }
+  read_at_own_turn();
+  return true;
+}
+
+// The client begins; after that each side goes on when something has come.
+void RecordStream::shake_hands() {
+  const ssize_t got = recv(socket_.get(), ciphertext_buffer(), kTlsRecordBytes, 0);
+  if (got == 0) return fail_with(Error(ECONNRESET, "the peer closed the connection in the TLS handshake"));
+  if (got < 0 && errno != EAGAIN && errno != EINTR) return fail_with(Error::from_errno("recv"));
+  const ByteSpan came(ciphertext_buffer(), got > 0 ? static_cast<size_t>(got) : 0);
+  const Result<bool> over = tls_->handshake(came);
+  flush();  // what answers the peer, or the alert that says why not
+  if (!is_open()) return;
+  if (!over) return fail_with(over.error());
+  const auto handlers = handlers_.lock();
+  if (!handlers) return;
+  if (!*over) {
+    if (!came.empty() && handlers->on_part) handlers->on_part();
+    return;
+  }
+  secured_ = true;
+  if (handlers->on_secured) handlers->on_secured();
+  flush();
+  read_rest();
 }
 
 // --- output ---
@@ -156,7 +270,6 @@ void RecordStream::send(Bytes head, std::shared_ptr<const Bytes> body) {
   std::byte mark[kMarkSize];
   write_record_mark(mark, outgoing.size() - kMarkSize);
   std::copy(std::begin(mark), std::end(mark), outgoing.mark.begin());
-  unsent_bytes_ += outgoing.size();
   outgoing_held_ += outgoing.held();
   if (flush_scheduled_ || wants_write_) return;
   flush_scheduled_ = true;
@@ -168,20 +281,28 @@ void RecordStream::send(Bytes head, std::shared_ptr<const Bytes> body) {
   });
 }
 
+bool RecordStream::has_output() const {
+  if (in_handshake() || outgoing_.empty()) return tls_ && tls_->output().size() > output_sent_;
+  return true;
+}
+
 void RecordStream::flush() {
   if (!is_open()) return;
   const auto handlers = handlers_.lock();
-  const size_t before = unsent_bytes_;
-  while (!outgoing_.empty() && flush_once()) {
+  size_t sent = 0;
+  while (has_output() && (!tls_ || sent < kEncryptedPerTurn)) {
+    const size_t now = tls_ ? flush_protected() : flush_once();
+    if (now == 0) break;
+    sent += now;
   }
   if (!is_open()) return;
-  wants_write_ = !outgoing_.empty();
+  wants_write_ = has_output();
   update_interest();
-  if (handlers && unsent_bytes_ < before) handlers->on_sent();
+  if (handlers && sent > 0) handlers->on_sent();
 }
 
-// One sendmsg(2). False when the kernel takes no more for now, or the connection is gone.
-bool RecordStream::flush_once() {
+// One sendmsg(2). 0 when the kernel takes no more for now, or the connection is gone.
+size_t RecordStream::flush_once() {
   std::array<iovec, kSendVectorsMax> vectors;
   size_t count = 0;
   size_t skip = sent_of_front_;
@@ -203,14 +324,68 @@ bool RecordStream::flush_once() {
   const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent >= 0) {
     consume(static_cast<size_t>(sent));
-    return true;
+    return static_cast<size_t>(sent);
   }
   if (errno != EAGAIN && errno != EINTR) fail_with(Error::from_errno("sendmsg"));
-  return false;
+  return 0;
+}
+
+// The same through the session: one send(2) of what it has encrypted.
+size_t RecordStream::flush_protected() {
+  Bytes& output = tls_->output();
+  if (output.size() == output_sent_ && secured_) {
+    if (const auto encrypted = encrypt_some(); !encrypted) {
+      fail_with(encrypted.error());
+      return 0;
+    }
+  }
+  const ByteSpan rest = ByteSpan(output).subspan(output_sent_);
+  const ssize_t sent = ::send(socket_.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0) {
+    if (errno != EAGAIN && errno != EINTR) fail_with(Error::from_errno("send"));
+    return 0;
+  }
+  output_sent_ += static_cast<size_t>(sent);
+  if (output_sent_ == output.size()) {
+    output = Bytes();
+    output_sent_ = 0;
+  }
+  return static_cast<size_t>(sent);
+}
+
+// Of what is queued: short pieces are joined to whole TLS records, long bodies are encrypted where they are.
+Result<> RecordStream::encrypt_some() {
+  std::byte* const joined = joining_buffer();
+  size_t filled = 0;
+  for (size_t total = 0; !outgoing_.empty() && total < kCiphertextAtOnce;) {
+    const ByteSpan rest = rest_of_front();
+    const ByteSpan part = rest.first(std::min(rest.size(), kTlsRecordBytes - filled));
+    if (part.size() == kTlsRecordBytes) {
+      TRY(tls_->write(part));
+    } else {
+      std::memcpy(joined + filled, part.data(), part.size());
+      filled += part.size();
+    }
+    if (filled == kTlsRecordBytes) TRY(tls_->write(ByteSpan(joined, std::exchange(filled, 0))));
+    total += part.size();
+    consume(part.size());
+  }
+  if (filled > 0) TRY(tls_->write(ByteSpan(joined, filled)));
+  return {};
+}
+
+// What has not left of the first message's mark, head or body: the first of them with anything left.
+ByteSpan RecordStream::rest_of_front() const {
+  const Outgoing& front = outgoing_.front();
+  size_t skip = sent_of_front_;
+  for (const ByteSpan part : {ByteSpan(front.mark), ByteSpan(front.head)}) {
+    if (skip < part.size()) return part.subspan(skip);
+    skip -= part.size();
+  }
+  return ByteSpan(*front.body).subspan(skip);
 }
 
 void RecordStream::consume(size_t sent) {
-  unsent_bytes_ -= sent;
   sent_of_front_ += sent;
   while (!outgoing_.empty() && sent_of_front_ >= outgoing_.front().size()) {
     sent_of_front_ -= outgoing_.front().size();
@@ -235,6 +410,7 @@ void RecordStream::close() {
   const auto self = shared_from_this();
   if (!handlers_.expired()) loop_.unwatch(socket_.get());
   handlers_.reset();
+  end_tls();
   socket_.reset();
   if (outgoing_.size() <= kMessagesFreedAtOnce) {
     outgoing_.clear();
@@ -245,7 +421,18 @@ void RecordStream::close() {
     loop_.at_next_turn([unsent] { free_in_turns(unsent); });
   }
   memory_.reset();
-  unsent_bytes_ = outgoing_held_ = 0;
+  outgoing_held_ = 0;
+}
+
+// Says so to the peer (RFC 9289, 5.1.1), if the socket takes it at once.
+void RecordStream::end_tls() {
+  if (!tls_) return;
+  tls_->end();
+  const ByteSpan rest = ByteSpan(tls_->output()).subspan(output_sent_);
+  if (!rest.empty()) (void)::send(socket_.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  secured_ = false;
+  output_sent_ = 0;
+  tls_.reset();
 }
 
 // 8 MiB of short replies that nobody has read are 45,000 of them, and 5 ms to free; many such peers go at once.

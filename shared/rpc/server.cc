@@ -105,6 +105,7 @@ void Listener::adopt(FileDescriptor socket) {
                           --*count;
                           if (on_close) on_close(closed, reason);
                         });
+  connection->on_secured(service_.on_secured);
   if (service_.on_accept) service_.on_accept(connection);
 }
 

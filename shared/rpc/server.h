@@ -23,6 +23,7 @@ struct Service {
   ConnectionOptions options;
   size_t connections_max = kConnectionsMax;  // a further one is closed at once
   MemoryBudget* memory = nullptr;            // counts what they hold; null: nobody does
+  Connection::SecuredHandler on_secured{};   // may be empty
 };
 
 // A listening socket in the loop. Destroying it stops accepting; connections live on. Loop thread only.

@@ -72,6 +72,12 @@ Result<SocketAddress> SocketAddress::parse(std::string_view text, uint16_t defau
   return address;
 }
 
+std::string SocketAddress::host_in(std::string_view text) {
+  if (text.starts_with("unix:") || text.starts_with('/')) return {};
+  const std::optional<HostAndPort> parts = split(text);
+  return parts ? parts->host : std::string();
+}
+
 Result<SocketAddress> SocketAddress::unix_path(std::string_view path) {
   SocketAddress address;
   auto* to = reinterpret_cast<sockaddr_un*>(&address.storage_);

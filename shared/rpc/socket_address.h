@@ -20,6 +20,8 @@ class SocketAddress {
   // "unix:/run/x.sock". A port missing is `default_port`. Looks names up (getaddrinfo(3)), so may block: not
   // for the control loop unless the host is numeric.
   static Result<SocketAddress> parse(std::string_view text, uint16_t default_port = 0);
+  // The host in such a text, as it stands there: "host.example", "::1"; empty where there is none.
+  static std::string host_in(std::string_view text);
   static Result<SocketAddress> unix_path(std::string_view path);
   // What the kernel says: getsockname(2), getpeername(2).
   static Result<SocketAddress> local_of(int fd);

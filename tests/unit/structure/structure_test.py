@@ -24,6 +24,7 @@ MAY_INCLUDE = {
     "shared/rdma": ["shared/base"],
     "shared/rdma/iwarp": ["shared/base", "shared/rdma"],
     "shared/rdma/verbs": ["shared/base", "shared/rdma"],
+    "shared/rpc_tls": ["shared/base", "shared/rpc"],
     "shared/rpc_rdma": ["shared/base", "shared/xdr", "shared/rpc", "shared/rdma"],
     "shared/pmem": ["shared/base"],
     "shared/brick": ["shared/base", "shared/xdr", "shared/rpc", "shared/rdma"],
