@@ -184,10 +184,20 @@ Result<> Brick::serve_control_unix(const std::string& path) {
   return {};
 }
 
-Result<std::string> Brick::serve_control_tcp(const std::string& address) {
-  TRY_ASSIGN(std::string bound, parts_->server.listen(address));
-  log_warning("brick", "control address={} unauthenticated: for trusted networks only", bound);
+Result<std::string> Brick::serve_control_tcp(const std::string& address,
+                                             std::shared_ptr<rpc::TlsEndpoint> tls) {
+  const bool protects = tls != nullptr;
+  TRY_ASSIGN(std::string bound, parts_->server.listen(address, std::move(tls)));
+  if (protects) {
+    log_info("brick", "control address={} tls=required", bound);
+  } else {
+    log_warning("brick", "control address={} unauthenticated: for trusted networks only", bound);
+  }
   return bound;
+}
+
+void Brick::reassess_tls() {
+  parts_->server.reassess_tls();
 }
 
 }  // namespace pnfsrdma::brick

@@ -18,6 +18,9 @@ class Random;
 namespace pnfsrdma::rdma {
 class Transport;
 }
+namespace pnfsrdma::rpc {
+class TlsEndpoint;
+}
 
 namespace pnfsrdma::brick {
 
@@ -66,10 +69,13 @@ class Brick {
   // error (EINVAL: it would be the 17th address that the MDS is told) changes nothing.
   Result<std::string> listen_data(rdma::Transport& transport, const DataEndpoint& endpoint);
 
-  // Serves the control program on a Unix socket (mode 0600; a stale socket file is replaced), or on TCP,
-  // which is unauthenticated: for trusted networks. The TCP form returns "host:port" as bound.
+  // Serves the control program on a Unix socket (mode 0600; a stale socket file is replaced), or on TCP: by TLS only
+  // (RFC 9289); without `tls` to anybody, for trusted networks. The TCP form returns "host:port" as bound.
   Result<> serve_control_unix(const std::string& path);
-  Result<std::string> serve_control_tcp(const std::string& address);
+  Result<std::string> serve_control_tcp(const std::string& address,
+                                        std::shared_ptr<rpc::TlsEndpoint> tls = nullptr);
+  // Ends the control connections of those whom `tls` would not let in any more.
+  void reassess_tls();
 
  private:
   class Parts;

@@ -31,6 +31,10 @@ void for_each_key(ConfigType& config, Visitor&& visit) {
   visit("pool", "durability", config.pool.durability);
   visit("control", "unix", config.control.unix_path);
   visit("control", "tcp", config.control.tcp);
+  visit("control.tls", "certificate", config.control.tls.certificate);
+  visit("control.tls", "key", config.control.tls.key);
+  visit("control.tls", "ca_file", config.control.tls.ca_file);
+  visit("control.tls", "peers", config.control.tls.peers);
   visit("data", "listen", config.data.listen);
   visit("data", "advertise", config.data.advertise);
   visit("data", "crc", config.data.crc);
@@ -67,6 +71,13 @@ bool read(const Json& json, std::vector<std::string>& value) {
   return std::ranges::all_of(json, [&](const Json& item) { return read(item, value.emplace_back()); });
 }
 
+// "/control/tls" of "control.tls".
+Json::json_pointer place_of(std::string_view section) {
+  std::string path(section);
+  std::ranges::replace(path, '.', '/');
+  return Json::json_pointer(path.empty() ? path : "/" + path);
+}
+
 // Every key of the file that is not in the list, by its full name.
 std::string first_unknown_key(const Json& json) {
   std::set<std::string> known;
@@ -76,14 +87,16 @@ std::string first_unknown_key(const Json& json) {
     known.insert(name_of(section, key));
     sections.emplace(section);
   });
-  for (const auto& [key, value] : json.items()) {
-    if (known.contains(key)) continue;
-    if (!sections.contains(key) || !value.is_object()) return key;
-    for (const auto& [inner, unused] : value.items()) {
-      if (!known.contains(name_of(key, inner))) return name_of(key, inner);
+  const auto look = [&](const auto& self, const Json& in, const std::string& section) -> std::string {
+    for (const auto& [key, value] : in.items()) {
+      const std::string name = name_of(section, key);
+      if (known.contains(name)) continue;
+      if (!sections.contains(name) || !value.is_object()) return name;
+      if (const std::string inner = self(self, value, name); !inner.empty()) return inner;
     }
-  }
-  return {};
+    return {};
+  };
+  return look(look, json, {});
 }
 
 Result<> one_of(std::string_view key, const std::string& value,
@@ -104,6 +117,20 @@ bool is_device(const std::string& path) {
   return path.starts_with("/dev/") && !path.starts_with("/dev/shm/") && !path.starts_with("/dev/hugepages/");
 }
 
+Result<> check(const Config::ControlConfig& control) {
+  const auto& tls = control.tls;
+  const bool all = !tls.certificate.empty() && !tls.key.empty() && !tls.ca_file.empty();
+  const bool none = tls.certificate.empty() && tls.key.empty() && tls.ca_file.empty();
+  if (!all && !none)
+    return fail(EINVAL, "control.tls needs certificate, key and ca_file, all three or none of them");
+  if (none && !tls.peers.empty())
+    return fail(EINVAL, "control.tls.peers are names in certificates: set certificate, key and ca_file, too");
+  if (all && control.tcp.empty())
+    return fail(EINVAL,
+                "control.tls is for control.tcp, which is not set; control.unix needs no certificates");
+  return {};
+}
+
 Result<> check(const Config& config) {
   if (config.pool.path.empty())
     return fail(EINVAL, "pool.path is missing: the file or device that holds the data");
@@ -118,6 +145,7 @@ Result<> check(const Config& config) {
   if (config.control.unix_path.empty() && config.control.tcp.empty()) {
     return fail(EINVAL, "neither control.unix nor control.tcp is set: no MDS could reach the brick");
   }
+  TRY(check(config.control));
   if (config.data.listen.empty())
     return fail(EINVAL, "data.listen is empty: no client could reach the brick");
   if (config.data.advertise.empty() && std::ranges::any_of(config.data.listen, is_wildcard)) {
@@ -180,8 +208,9 @@ Result<Config> parse_config(std::string_view text) {
   Config config;
   std::string bad;
   for_each_key(config, [&](const char* section, const char* key, auto& value) {
-    const Json& from = *section == '\0' ? json : json.contains(section) ? json[section] : json;
-    if (*section != '\0' && !json.contains(section)) return;
+    const auto place = place_of(section);
+    if (!json.contains(place)) return;
+    const Json& from = json.at(place);
     if (from.contains(key) && !read(from[key], value) && bad.empty()) bad = name_of(section, key);
   });
   if (!bad.empty()) return fail(EINVAL, fmt::format("the value of \"{}\" has the wrong type", bad));
@@ -201,7 +230,7 @@ Result<Config> load_config(const std::string& path) {
 std::string print_config(const Config& config) {
   Json json = Json::object();
   for_each_key(config, [&](const char* section, const char* key, const auto& value) {
-    (*section == '\0' ? json : json[section])[key] = value;
+    json[place_of(section)][key] = value;
   });
   return json.dump(2);
 }

@@ -22,7 +22,17 @@ struct Config {
   } pool;
   struct ControlConfig {
     std::string unix_path = "/run/pnfsrdma/brick.sock";  // key "unix"; empty: none
-    std::string tcp;                                     // "host:port"; unauthenticated, so off by default
+    std::string tcp;                                     // "host:port"; empty: none
+    // Of TCP: who connects shows a certificate. All empty: anybody may control the brick.
+    struct TlsConfig {
+      std::string certificate;         // PEM
+      std::string key;                 // PEM, of that certificate
+      std::string ca_file;             // PEM: whose certificates are let in
+      std::vector<std::string> peers;  // which of them, by name; empty: all
+
+      bool wanted() const { return !certificate.empty(); }
+      bool operator==(const TlsConfig&) const = default;
+    } tls;
   } control;
   struct DataConfig {
     std::vector<std::string> listen = {"127.0.0.1:20051"};

@@ -10,6 +10,8 @@
 namespace pnfsrdma::brick {
 namespace {
 
+constexpr Milliseconds kRefusalLoggedEvery{5000};
+
 // Answers are encoded where they are made. The shared_ptr makes the move-only responder fit a std::function.
 template <typename Answer>
 Control::Done<Answer> encode_to(rpc::Responder responder) {
@@ -88,27 +90,61 @@ ControlServer::~ControlServer() {
   }
 }
 
-Result<std::string> ControlServer::listen(const std::string& text) {
+Result<std::string> ControlServer::listen(const std::string& text, std::shared_ptr<rpc::TlsEndpoint> tls) {
   TRY_ASSIGN(const rpc::SocketAddress address, rpc::SocketAddress::parse(text, kDefaultControlPort));
+  TRY_ASSIGN(auto listener, rpc::Listener::listen(loop_, address, service_for(std::move(tls)), 0600));
+  listeners_.push_back(std::move(listener));
+  return listeners_.back()->address().to_string();
+}
+
+rpc::Service ControlServer::service_for(std::shared_ptr<rpc::TlsEndpoint> tls) {
   rpc::Service service;
   service.memory = &memory_;
   service.options.record_bytes_max = kCallBytesMax;
   service.options.unsent_bytes_max = kAnswerBytesMax;
-  service.on_accept = [this](const rpc::ConnectionPointer& connection) {
+  service.options.tls_required = tls != nullptr;
+  service.options.tls = std::move(tls);
+  service.on_accept = [this,
+                       protects = service.options.tls_required](const rpc::ConnectionPointer& connection) {
     peers_[connection.get()] = {connection};
-    log_info("brick", "control-connected peer={}", connection->peer());
+    if (!protects) let_in(connection);
   };
+  service.on_secured = [this](const rpc::ConnectionPointer& connection) { let_in(connection); };
   service.on_close = [this](const rpc::ConnectionPointer& connection, const Error& reason) {
-    peers_.erase(connection.get());
-    log_info("brick", "control-closed peer={} reason=\"{}\"", connection->peer(), reason.to_string());
+    closed(connection, reason);
   };
   service.on_call = [this](const rpc::ConnectionPointer& connection, rpc::IncomingCall call,
                            rpc::Responder responder) {
     handle(connection, std::move(call), std::move(responder));
   };
-  TRY_ASSIGN(auto listener, rpc::Listener::listen(loop_, address, std::move(service), 0600));
-  listeners_.push_back(std::move(listener));
-  return listeners_.back()->address().to_string();
+  return service;
+}
+
+void ControlServer::let_in(const rpc::ConnectionPointer& connection) {
+  peers_[connection.get()].let_in = true;
+  const rpc::TlsPeer* const who = connection->tls_peer();
+  log_info("brick", "control-connected peer={} tls={}", connection->peer(),
+           who == nullptr ? "none" : who->name());
+}
+
+// Anybody can come to the door and be refused: the log has it now and then.
+void ControlServer::closed(const rpc::ConnectionPointer& connection, const Error& reason) {
+  const auto peer = peers_.extract(connection.get());
+  if (peer.empty()) return;
+  if (peer.mapped().let_in)
+    return log_info("brick", "control-closed peer={} reason=\"{}\"", connection->peer(), reason.to_string());
+  ++refused_;
+  const SteadyTime now = loop_.now();
+  if (refused_ > 1 && now - refusal_logged_ < kRefusalLoggedEvery) return;
+  refusal_logged_ = now;
+  log_warning("brick", "control-refused peer={} reason=\"{}\" refused={}", connection->peer(),
+              reason.to_string(), refused_);
+}
+
+void ControlServer::reassess_tls() {
+  std::vector<rpc::ConnectionPointer> all;
+  for (const auto& [pointer, peer] : peers_) all.push_back(peer.connection);
+  for (const auto& connection : all) connection->reassess_tls();
 }
 
 void ControlServer::disconnect(uint64_t epoch) {
@@ -121,6 +157,9 @@ void ControlServer::disconnect(uint64_t epoch) {
 
 void ControlServer::handle(const rpc::ConnectionPointer& connection, rpc::IncomingCall call,
                            rpc::Responder responder) {
+  // RFC 9289, 4.1: without TLS here, a probe for it is refused.
+  if (call.header.credential.flavor == rpc::AuthFlavor::kTls)
+    return responder.refuse_auth(rpc::AuthStatus::kRejectedCredential);
   if (call.header.program != kProgram) return responder.refuse(rpc::AcceptStatus::kProgramUnavailable);
   if (call.header.version != kVersion) return responder.refuse_version({kVersion, kVersion});
   if (const auto peer = peers_.find(connection.get()); peer != peers_.end())

@@ -22,17 +22,24 @@ class ControlServer {
   // Closes all connections.
   ~ControlServer();
 
-  // "host:port" or a path; returns it with the port filled in.
-  Result<std::string> listen(const std::string& address);
+  // "host:port" or a path; returns it with the port filled in. With `tls`, calls are answered only within it
+  // (RFC 9289).
+  Result<std::string> listen(const std::string& address, std::shared_ptr<rpc::TlsEndpoint> tls = nullptr);
+  // Ends the connections of those whom `tls` would not let in any more.
+  void reassess_tls();
   // Ends the connections of the MDS with this epoch, so that it begins again.
   void disconnect(uint64_t epoch);
 
  private:
   struct Peer {
     rpc::ConnectionPointer connection;
-    uint64_t epoch = 0;  // the last one it used
+    uint64_t epoch = 0;   // the last one it used
+    bool let_in = false;  // the log knows it
   };
 
+  rpc::Service service_for(std::shared_ptr<rpc::TlsEndpoint> tls);
+  void let_in(const rpc::ConnectionPointer& connection);
+  void closed(const rpc::ConnectionPointer& connection, const Error& reason);
   void handle(const rpc::ConnectionPointer& connection, rpc::IncomingCall call, rpc::Responder responder);
   void note_epoch(const rpc::Connection* connection, uint64_t epoch);
   void dispatch(const rpc::Connection* connection, const rpc::IncomingCall& call, rpc::Responder responder);
@@ -48,6 +55,8 @@ class ControlServer {
   rpc::MemoryBudget memory_;  // outlives the connections, which ~ControlServer() ends
   std::unordered_map<const rpc::Connection*, Peer> peers_;
   std::vector<std::unique_ptr<rpc::Listener>> listeners_;
+  SteadyTime refusal_logged_{};
+  uint64_t refused_ = 0;
 };
 
 }  // namespace pnfsrdma::brick

@@ -5,11 +5,13 @@
 #include <sys/signalfd.h>
 
 #include <CLI/CLI.hpp>
+#include <functional>
 
 #include "server/brickd/boot_id.h"
 #include "server/brickd/brick.h"
 #include "server/brickd/check_command.h"
 #include "server/brickd/config.h"
+#include "server/brickd/control_tls.h"
 #include "server/brickd/first_pool.h"
 #include "server/brickd/format_command.h"
 #include "server/brickd/pool.h"
@@ -74,7 +76,7 @@ Result<std::unique_ptr<Pool>> open_pool(const Config& config, const Clock& clock
   return pool;
 }
 
-Result<> open_doors(Brick& brick, rdma::Transport& iwarp, const Config& config) {
+Result<> open_doors(Brick& brick, rdma::Transport& iwarp, const ControlTls& tls, const Config& config) {
   for (const std::string& address : config.data.listen) {
     // What is advertised is a list for the whole brick: told once.
     const bool first = &address == &config.data.listen.front();
@@ -86,7 +88,7 @@ Result<> open_doors(Brick& brick, rdma::Transport& iwarp, const Config& config) 
     }
   }
   if (!config.control.unix_path.empty()) TRY(brick.serve_control_unix(config.control.unix_path));
-  if (!config.control.tcp.empty()) TRY(brick.serve_control_tcp(config.control.tcp));
+  if (!config.control.tcp.empty()) TRY(brick.serve_control_tcp(config.control.tcp, tls.endpoint()));
   return {};
 }
 
@@ -100,29 +102,34 @@ FileDescriptor block_signals() {
   return FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// The log level can change while the brick runs, and nothing else. A file with a mistake in it changes
-// nothing.
-void reload(const std::string& path, const Config& config) {
+// The log level can change while the brick runs, and who may control it, and nothing else. A file with a mistake in it
+// changes nothing.
+void reload(const std::string& path, const Config& config, ControlTls& tls, Brick& brick) {
   auto fresh = load_config(path);
+  if (fresh) {
+    if (const auto read = tls.reload(*fresh); !read) fresh = std::unexpected(read.error());
+  }
   if (!fresh) return log_error("brick", "reload-refused error=\"{}\"", fresh.error().to_string());
+  brick.reassess_tls();
   if (const auto level = parse_log_level(fresh->log_level)) set_log_level(*level);
   log_info("brick", "reloaded path={}", path);
   fresh->log_level = config.log_level;
+  if (fresh->control.tls.wanted() == config.control.tls.wanted()) fresh->control.tls = config.control.tls;
   if (print_config(*fresh) != print_config(config)) {
     log_warning("brick",
-                "restart-needed what=\"keys other than log_level have changed in the file: they take effect "
-                "after a restart\"");
+                "restart-needed what=\"keys other than log_level, and those of control.tls, have changed in "
+                "the file: "
+                "they take effect after a restart\"");
   }
 }
 
 // SIGHUP reads the configuration again, SIGTERM and SIGINT end the loop.
-void watch_signals(EventLoop& loop, const FileDescriptor& signals, const std::string& path,
-                   const Config& config) {
-  loop.watch(signals.get(), EPOLLIN, [&](uint32_t) {
+void watch_signals(EventLoop& loop, const FileDescriptor& signals, std::function<void()> on_hangup) {
+  loop.watch(signals.get(), EPOLLIN, [&loop, &signals, on_hangup = std::move(on_hangup)](uint32_t) {
     signalfd_siginfo signal{};
     while (read(signals.get(), &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal)) {
       if (signal.ssi_signo == SIGHUP) {
-        reload(path, config);
+        on_hangup();
       } else {
         loop.stop();
       }
@@ -139,13 +146,14 @@ Result<> serve(const Config& config, const std::string& path) {
   const auto iwarp = rdma::iwarp::make_transport(iwarp_options(config), random);
   TRY_ASSIGN(const RdmaTransports devices, open_rdma_devices(config));
   TRY_ASSIGN(const BootId boot, read_boot_id());
+  TRY_ASSIGN(ControlTls tls, ControlTls::open(config));
   TRY(make_first_pool(config, random));
   TRY_ASSIGN(auto pool, open_pool(config, clock));
   Brick brick(loop, std::move(pool), boot, random, brick_options(config));
-  TRY(open_doors(brick, *iwarp, config));
+  TRY(open_doors(brick, *iwarp, tls, config));
   TRY(open_rdma_doors(brick, devices, config));
 
-  watch_signals(loop, signals, path, config);
+  watch_signals(loop, signals, [&] { reload(path, config, tls, brick); });
   ServiceManager manager(loop);
   manager.ready();
   log_info("brick", "ready version={}", version());

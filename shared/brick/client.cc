@@ -2,6 +2,7 @@
 #include "shared/brick/client.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "shared/base/event_loop.h"
 #include "shared/base/log.h"
@@ -31,13 +32,16 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
   void end() {
     ended_ = true;
     loop_.cancel(timer_);
-    if (connection_) {
-      connection_->on_close(nullptr);
-      connection_->close();
+    for (const auto& connection : {connection_, securing_}) {
+      if (connection) connection->close();
     }
   }
 
   bool connected() const { return connection_ && connection_->is_open(); }
+  bool secured() const { return connected() && connection_->tls_peer() != nullptr; }
+  void reassess_tls() {
+    if (connected()) suits(*connection_) ? connection_->reassess_tls() : connection_->close();
+  }
   Milliseconds silence() const {
     return connected() ? std::chrono::duration_cast<Milliseconds>(loop_.now() - heard_) : Milliseconds(0);
   }
@@ -89,32 +93,61 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
     done(std::move(*answer));
   }
 
+  Milliseconds patience() const { return std::min(options_.call_timeout, Milliseconds(5000)); }
+  Result<std::shared_ptr<rpc::TlsEndpoint>> tls() const { return options_.tls ? options_.tls() : nullptr; }
+
   void dial() {
     if (ended_) return;
     auto address = rpc::SocketAddress::parse(options_.address, kDefaultControlPort);
     if (!address) return lost(address.error());
-    rpc::dial(loop_, *address, std::min(options_.call_timeout, Milliseconds(5000)),
-              [self = weak_from_this()](Result<FileDescriptor> socket) {
+    auto security = tls();
+    if (!security) return lost(security.error());
+    rpc::dial(loop_, *address, patience(),
+              [self = weak_from_this(), security = *security](Result<FileDescriptor> socket) {
                 const auto link = self.lock();
                 if (!link || link->ended_) return;
                 if (!socket) return link->lost(socket.error());
-                link->connect(std::move(*socket));
+                link->begin(std::move(*socket), security);
               });
   }
 
-  void connect(FileDescriptor socket) {
+  void begin(FileDescriptor socket, const std::shared_ptr<rpc::TlsEndpoint>& security) {
     rpc::ConnectionOptions options;
     options.record_bytes_max = kAnswerBytesMax;
-    connection_ =
-        rpc::Connection::start(loop_, std::move(socket), options, nullptr,
-                               [self = weak_from_this()](const rpc::ConnectionPointer&, const Error& reason) {
-                                 if (const auto link = self.lock()) link->lost(reason);
-                               });
+    auto connection = rpc::Connection::start(loop_, std::move(socket), options, nullptr);
+    if (!security) return connect(std::move(connection));
+    securing_ = std::move(connection);
+    securing_->start_tls(*security, rpc::SocketAddress::host_in(options_.address), kProgram, kVersion,
+                         patience(), [self = weak_from_this()](Result<> secured) {
+                           const auto link = self.lock();
+                           if (!link || link->ended_) return;
+                           auto made = std::exchange(link->securing_, nullptr);
+                           if (!secured) return link->lost(secured.error());
+                           link->connect(std::move(made));
+                         });
+  }
+
+  // With TLS or without, as it is to be now.
+  bool suits(const rpc::Connection& connection) const {
+    const auto wanted = tls();
+    return wanted && (*wanted != nullptr) == (connection.tls_peer() != nullptr);
+  }
+
+  void connect(rpc::ConnectionPointer connection) {
+    if (!suits(*connection)) {
+      connection->close();
+      return lost(Error(ECONNABORTED, "the configuration has changed meanwhile"));
+    }
+    connection_ = std::move(connection);
+    connection_->on_close([self = weak_from_this()](const rpc::ConnectionPointer&, const Error& reason) {
+      const auto link = self.lock();
+      if (link && !link->ended_) link->lost(reason);
+    });
     backoff_ = options_.backoff_shortest;
     reported_ = false;
     was_connected_ = true;
     heard_ = loop_.now();
-    log_info("brick-client", "connected brick={}", options_.address);
+    log_info("brick-client", "connected brick={} tls={}", options_.address, secured());
     keep_alive_later();
     if (events_.on_connected) events_.on_connected();
   }
@@ -150,9 +183,10 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
   Events events_;
   Milliseconds backoff_;
   rpc::ConnectionPointer connection_;
-  SteadyTime heard_;              // the last answer, or the connection itself
-  EventLoop::TimerId timer_ = 0;  // reconnect or keep-alive: never both
-  bool reported_ = false;         // this outage is in the log
+  rpc::ConnectionPointer securing_;  // on its way to TLS
+  SteadyTime heard_;                 // the last answer, or the connection itself
+  EventLoop::TimerId timer_ = 0;     // reconnect or keep-alive: never both
+  bool reported_ = false;            // this outage is in the log
   bool was_connected_ = false;
   bool ended_ = false;
 };
@@ -168,6 +202,12 @@ void BrickClient::start() {
 }
 bool BrickClient::connected() const {
   return link_->connected();
+}
+bool BrickClient::secured() const {
+  return link_->secured();
+}
+void BrickClient::reassess_tls() {
+  link_->reassess_tls();
 }
 Milliseconds BrickClient::silence() const {
   return link_->silence();

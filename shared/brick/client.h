@@ -6,10 +6,14 @@
 #include <string>
 
 #include "shared/base/clock.h"
+#include "shared/base/result.h"
 #include "shared/brick/control.h"
 
 namespace pnfsrdma {
 class EventLoop;
+}
+namespace pnfsrdma::rpc {
+class TlsEndpoint;
 }
 
 namespace pnfsrdma::brick {
@@ -34,6 +38,9 @@ struct BrickClientOptions {
   // Asked before each call, keepalives included: while it says no, nothing is sent, and calls fail with ENOTCONN. An
   // MDS that may have been replaced is not to renew a lease. Null: always.
   std::function<bool()> may_speak{};
+  // Asked before each connection is made. An endpoint: it is made with TLS and not without (RFC 9289), to a brick whose
+  // certificate names the host of `address`. Null: without. An error: none is made. Null function: always without.
+  std::function<Result<std::shared_ptr<rpc::TlsEndpoint>>()> tls{};
 };
 
 // The control protocol over ONC RPC, for one brick. It connects by itself and again after a loss, with
@@ -57,6 +64,10 @@ class BrickClient final : public Control {
   // Begins to connect.
   void start();
   bool connected() const;
+  // Whether the connection is protected by TLS.
+  bool secured() const;
+  // The configuration has changed: a connection that would not be made so now is ended, and made again.
+  void reassess_tls();
   // For how long the brick has said nothing on its connection; a keepalive is answered within milliseconds.
   // Zero while there is no connection.
   Milliseconds silence() const;

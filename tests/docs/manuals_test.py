@@ -43,6 +43,16 @@ def subcommands(text):
     return re.findall(r"^  (\w+)\s", text.split("Subcommands:")[1].split("\n\n")[0], re.M) if "Subcommands:" in text else []
 
 
+def keys_of(value, name=""):
+    """The names of all that is in an object, as the manual has them: "a", "a.b.c", "a[].b"."""
+    if isinstance(value, dict):
+        dot = "." if name else ""
+        return set().union(*(keys_of(inner, f"{name}{dot}{key}") for key, inner in value.items()))
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return {name} | keys_of(value[0], name + "[]")
+    return {name}
+
+
 class Manuals(unittest.TestCase):
     def check_options(self, program, name):
         known, told = options_of_help(run(program, "--help")), options_of_page(page(name))
@@ -100,12 +110,8 @@ class Manuals(unittest.TestCase):
                 file.write(config)
                 file.flush()
                 printed = json.loads(run(program, "--config", file.name, "--print-config"))
-            keys = set()
-            for key, value in printed.items():
-                inner = [("[]." + name) for name in value[0]] if isinstance(value, list) and value and isinstance(value[0], dict) else []
-                inner += [("." + name) for name in value] if isinstance(value, dict) else []
-                keys |= {key + name for name in inner} | ({key} if not isinstance(value, dict) else set())
-            told = set(re.findall(r"\*([a-z_]+(?:(?:\[\])?\.[a-z_]+)?)\*(?!\()", text.split("# EXAMPLES")[0]))
+            keys = keys_of(printed)
+            told = set(re.findall(r"\*([a-z_]+(?:(?:\[\])?\.[a-z_]+)*)\*(?!\()", text.split("# EXAMPLES")[0]))
             self.assertEqual(keys - told, set(), f"{program}: not in the manual")
             self.assertEqual(told - keys, set(), f"{program}: only in the manual")
 

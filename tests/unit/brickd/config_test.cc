@@ -50,6 +50,28 @@ TEST(BrickConfig, ErrorsNameTheKey) {
   EXPECT_FALSE(error_of("[]").empty());
 }
 
+TEST(BrickConfig, TlsNeedsAllItsFilesAndAPort) {
+  const auto with = [](const std::string& control) {
+    return R"({"pool": {"path": "/p"}, "control": )" + control + "}";
+  };
+  const std::string files = R"("certificate": "/c", "key": "/k", "ca_file": "/a")";
+  const auto config = parse_config(with(R"({"tcp": ":1", "tls": {)" + files + R"(, "peers": ["alpha"]}})"));
+  ASSERT_TRUE(config) << config.error().to_string();
+  EXPECT_TRUE(config->control.tls.wanted());
+  EXPECT_EQ(config->control.tls.peers, std::vector<std::string>{"alpha"});
+  EXPECT_EQ(print_config(*parse_config(print_config(*config))), print_config(*config));
+  EXPECT_FALSE(parse_config(with(R"({"tcp": ":1"})"))->control.tls.wanted());
+
+  EXPECT_NE(error_of(with(R"({"tcp": ":1", "tls": {"certificate": "/c", "key": "/k"}})")).find("ca_file"),
+            std::string::npos);
+  EXPECT_NE(error_of(with(R"({"tcp": ":1", "tls": {"peers": ["a"]}})")).find("control.tls.peers"),
+            std::string::npos);
+  EXPECT_NE(error_of(with(R"({"tls": {)" + files + "}}")).find("control.tcp"), std::string::npos);
+  EXPECT_NE(error_of(with(R"({"tls": {"cert": "/c"}})")).find("control.tls.cert"), std::string::npos);
+  EXPECT_NE(error_of(with(R"({"tls": "yes"})")).find("control.tls"), std::string::npos);
+  EXPECT_NE(error_of(with(R"({"tls": {"peers": "a"}})")).find("control.tls.peers"), std::string::npos);
+}
+
 TEST(BrickConfig, TakesComments) {
   EXPECT_TRUE(parse_config("// a brick\n{\"pool\": {\"path\": \"/p\"} /* the data */}"));
 }

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "server/brickd/brick.h"
 #include "server/brickd/pool.h"
@@ -14,7 +16,9 @@
 #include "shared/brick/client.h"
 #include "shared/rpc/dial.h"
 #include "shared/rpc/server.h"
+#include "shared/rpc_tls/endpoint.h"
 #include "shared/xdr/codec.h"
+#include "tests/doubles/test_authority.h"
 #include "tests/unit/brickd/pools.h"
 
 namespace pnfsrdma::brick {
@@ -79,6 +83,107 @@ class Server : public testing::Test {
   int connects = 0;
   int losses = 0;
 };
+
+class ProtectedServer : public Server {
+ protected:
+  void SetUp() override {
+    Server::SetUp();
+    authority.emplace(folder + "/ca");
+    authority->issue("brick", {.names = "IP:127.0.0.1", .usage = "serverAuth"});
+    authority->issue("alpha", {});
+    served = *rpc_tls::Endpoint::open(rpc_tls::Role::kServer, files("brick"));
+    shown = *rpc_tls::Endpoint::open(rpc_tls::Role::kClient, files("alpha"));
+    address = *brick->serve_control_tcp("127.0.0.1:0", served);
+  }
+  rpc_tls::Files files(const std::string& name) const {
+    return {authority->file(name + ".pem"), authority->file(name + ".key"), authority->file("ca.pem")};
+  }
+  void start_client() {
+    client.emplace(loop,
+                   BrickClientOptions{.address = address,
+                                      .backoff_shortest = Milliseconds(5),
+                                      .keepalive = Milliseconds(5000),
+                                      .tls = [this]() -> Result<std::shared_ptr<rpc::TlsEndpoint>> {
+                                        if (refused) return fail(EACCES, "not now");
+                                        return std::shared_ptr<rpc::TlsEndpoint>(shown);
+                                      }},
+                   BrickClient::Events{.on_connected = [this] { ++connects; },
+                                       .on_lost = [this](const Error&) { ++losses; },
+                                       .on_unreachable = [this](const Error& why) { unreachable = why; }});
+    client->start();
+  }
+
+  std::optional<TestAuthority> authority;
+  std::shared_ptr<rpc_tls::Endpoint> served;
+  std::shared_ptr<rpc_tls::Endpoint> shown;
+  std::string address;
+  std::optional<Error> unreachable;
+  bool refused = false;
+};
+
+TEST_F(ProtectedServer, AnswersWhoHasACertificate) {
+  start_client();
+  wait_for([this] { return client->connected(); });
+  EXPECT_TRUE(client->secured());
+  EXPECT_EQ(connects, 1);
+  EXPECT_EQ(call(&BrickClient::claim, ClaimArguments{1, "test"})->status, Status::kOk);
+  EXPECT_EQ(call(&BrickClient::alloc, AllocArguments{1, 0, 2})->runs.at(0).count, 2u);
+}
+
+TEST_F(ProtectedServer, AnswersNobodyElse) {
+  shown = nullptr;
+  start_client();
+  wait_for([this] { return client->connected(); });
+  const auto plain = call(&BrickClient::claim, ClaimArguments{1, "test"});
+  ASSERT_FALSE(plain);
+  EXPECT_EQ(plain.error().number(), EACCES) << plain.error().to_string();
+  // Its Unix socket is as it was.
+  connect(path());
+  EXPECT_EQ(call(&BrickClient::claim, ClaimArguments{1, "test"})->status, Status::kOk);
+}
+
+TEST_F(ProtectedServer, AClientWithACertificateSaysNothingToABrickWithout) {
+  address = *brick->serve_control_tcp("127.0.0.1:0");
+  start_client();
+  wait_for([this] { return unreachable.has_value(); });
+  EXPECT_EQ(unreachable->number(), ENOTSUP) << unreachable->to_string();
+  EXPECT_EQ(connects, 0);
+}
+
+TEST_F(ProtectedServer, AClientThatMustNotConnectDoesNot) {
+  refused = true;
+  start_client();
+  wait_for([this] { return unreachable.has_value(); });
+  EXPECT_EQ(unreachable->number(), EACCES);
+  refused = false;
+  wait_for([this] { return client->connected(); });
+}
+
+TEST_F(ProtectedServer, WhoIsTakenOutOfTheListIsEndedAndNotLetInAgain) {
+  start_client();
+  wait_for([this] { return client->connected(); });
+  ASSERT_TRUE(served->reload(files("brick"), {"beta"}));
+  brick->reassess_tls();
+  wait_for([this] { return losses == 1; });
+  wait_for([this] { return unreachable.has_value(); });
+  EXPECT_EQ(connects, 1);
+  ASSERT_TRUE(served->reload(files("brick"), {"beta", "alpha"}));
+  brick->reassess_tls();
+  wait_for([this] { return client->connected(); });
+}
+
+TEST_F(ProtectedServer, AClientThatIsToUseItFromNowOnConnectsAnew) {
+  const auto certificate = std::exchange(shown, nullptr);
+  address = *brick->serve_control_tcp("127.0.0.1:0");
+  start_client();
+  wait_for([this] { return client->connected(); });
+  client->reassess_tls();
+  EXPECT_TRUE(client->connected());
+  shown = certificate;
+  client->reassess_tls();
+  wait_for([this] { return unreachable.has_value(); });
+  EXPECT_EQ(unreachable->number(), ENOTSUP) << "this brick does not offer it";
+}
 
 TEST_F(Server, AnswersOverItsUnixSocketWhichOnlyItsOwnerCanUse) {
   struct stat status{};
