@@ -29,6 +29,7 @@ constexpr std::array kBrickFields = {
     Field{"brick", "/id"},
     Field{"name", "/name"},
     Field{"address", "/address"},
+    Field{"TLS", "/tls", Field::kFlag},
     Field{"state", "/state", Field::kState},
     Field{"detail", "/detail"},
     Field{"since", "/since"},

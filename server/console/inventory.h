@@ -174,6 +174,7 @@ struct Brick {
   std::string first_id;  // "new-<number>": whoever was told this one still finds the brick
   std::string name;      // that people gave it; empty: none
   std::string address;   // as configured
+  bool tls = false;      // the control connection was protected when it was made last
   BrickState state = BrickState::kConnecting;
   std::string detail;  // why it is not ready; empty when it is
   WallTime since;

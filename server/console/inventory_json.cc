@@ -160,6 +160,7 @@ Json to_json(const Brick& brick) {
   return {{"id", brick.id},
           {"name", brick.name},
           {"address", brick.address},
+          {"tls", brick.tls},
           {"state", to_string(brick.state)},
           {"detail", text_or_null(brick.detail)},
           {"since", rfc3339(brick.since)},

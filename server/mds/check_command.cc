@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "server/mds/brick_address.h"
+#include "server/mds/brick_tls.h"
 #include "server/mds/meta/brick_list.h"
 #include "server/mds/meta/namespace_check.h"
 #include "server/mds/meta/rocksdb_store.h"
@@ -59,9 +60,11 @@ std::optional<brick::IdentifyResult> identify(EventLoop& loop, brick::BrickClien
 }
 
 // Problems found between the brick and the extents.
-Result<size_t> check_brick(EventLoop& loop, const BrickList& list, const BrickRecord& record,
-                           const std::string& address) {
-  brick::BrickClient client(loop, {.address = brick_address(address)}, {});
+Result<size_t> check_brick(EventLoop& loop, const BrickTls& tls, const BrickList& list,
+                           const BrickRecord& record, const std::string& address) {
+  brick::BrickClient client(
+      loop, {.address = brick_address(address), .tls = [&] { return tls.endpoint_for(address, record.tls); }},
+      {});
   client.start();
   if (!run_until(loop, [&] { return client.connected(); })) {
     fmt::print("brick {}: does not answer, its blocks were not compared\n", address);
@@ -86,6 +89,7 @@ Result<size_t> check_brick(EventLoop& loop, const BrickList& list, const BrickRe
 Result<size_t> check(const Config& config) {
   SystemClock clock;
   EventLoop loop(clock);
+  TRY_ASSIGN(const auto tls, BrickTls::open(config));
   TRY_ASSIGN(const auto store, RocksdbStore::open(loop, {.path = metadata_path(config), .create = false}));
   TRY_ASSIGN(const NamespaceReport report, check_namespace(*store));
   fmt::print("inodes {} directories {} names {} orphans {} extents {} bytes {}\n", report.inodes,
@@ -98,7 +102,7 @@ Result<size_t> check(const Config& config) {
     // A store of format 1 does not say where its brick is.
     const bool told = !record.address.empty() || config.bricks.empty();
     TRY_ASSIGN(const size_t found,
-               check_brick(loop, *list, record, told ? record.address : config.bricks.front()));
+               check_brick(loop, *tls, *list, record, told ? record.address : config.bricks.front()));
     problems += found;
   }
   TRY(store->close());

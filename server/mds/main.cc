@@ -18,6 +18,7 @@
 #include "server/mds/admin/console_records.h"
 #include "server/mds/admin/data_plane.h"
 #include "server/mds/brick_address.h"
+#include "server/mds/brick_tls.h"
 #include "server/mds/check_command.h"
 #include "server/mds/console_options.h"
 #include "server/mds/meta/boot_record.h"
@@ -71,9 +72,12 @@ Result<FileDescriptor> block_signals() {
   return fd;
 }
 
-// A file with a mistake in it changes nothing.
-void reload(const std::string& path, Administrator& administrator) {
-  const auto fresh = load_config(path);
+// A file with a mistake in it changes nothing, and neither do certificates that cannot be used.
+void reload(const std::string& path, BrickTls& tls, Administrator& administrator) {
+  auto fresh = load_config(path);
+  if (fresh) {
+    if (const auto read = tls.reload(*fresh); !read) fresh = std::unexpected(read.error());
+  }
   if (!fresh) return log_error("mds", "reload-refused error=\"{}\"", fresh.error().to_string());
   const std::vector<std::string> waiting = administrator.reload(*fresh);
   log_info("mds", "reloaded path={}", path);
@@ -144,29 +148,48 @@ Result<std::vector<std::unique_ptr<rpc::Listener>>> listen(EventLoop& loop, cons
 // The control sockets of bricks.
 class SocketBrick final : public BrickConnection {
  public:
-  SocketBrick(EventLoop& loop, const std::string& address, Milliseconds silence,
-              std::function<bool()> may_speak, brick::BrickClient::Events events)
-      : client_(loop,
-                {.address = brick_address(address), .silence = silence, .may_speak = std::move(may_speak)},
-                std::move(events)) {
+  SocketBrick(EventLoop& loop, BrickTls& tls, brick::BrickClientOptions options,
+              brick::BrickClient::Events events)
+      : tls_(tls), client_(loop, std::move(options), std::move(events)) {
+    tls_.add(client_);
     client_.start();
   }
+  ~SocketBrick() override { tls_.remove(client_); }
   brick::Control& control() override { return client_; }
   Milliseconds silence() const override { return client_.silence(); }
+  bool secured() const { return client_.secured(); }
 
  private:
+  BrickTls& tls_;
   brick::BrickClient client_;
 };
 
 // `log`: null: nobody else may take this server's place.
-ConnectBrick connect_bricks(EventLoop& loop, const Config& config, const LogMember* log) {
+ConnectBrick connect_bricks(EventLoop& loop, const Config& config, const LogMember* log, BrickTls& tls,
+                            BrickList& list) {
   // Found to be silent well before its files have waited long enough.
   const Milliseconds silence =
       std::min<Milliseconds>(Milliseconds(10'000), std::chrono::seconds(config.brick_patience_seconds) / 2);
   std::function<bool()> may_speak;
   if (log != nullptr) may_speak = [log] { return log->leads(); };
-  return [&loop, silence, may_speak](const std::string& address, brick::BrickClient::Events events) {
-    return std::make_unique<SocketBrick>(loop, address, silence, may_speak, std::move(events));
+  return [&loop, &tls, &list, silence, may_speak](const std::string& address,
+                                                  brick::BrickClient::Events events) {
+    const auto made = std::make_shared<SocketBrick*>(nullptr);
+    events.on_connected = [&list, address, made, connected = std::move(events.on_connected)] {
+      if (const auto noted = list.note_tls(address, (*made)->secured()); !noted)
+        log_warning("mds", "brick-tls-not-noted address={} error=\"{}\"", address, noted.error().to_string());
+      connected();
+    };
+    auto brick = std::make_unique<SocketBrick>(
+        loop, tls,
+        brick::BrickClientOptions{
+            .address = brick_address(address),
+            .silence = silence,
+            .may_speak = may_speak,
+            .tls = [&tls, &list, address] { return tls.endpoint_for(address, list.tls_noted(address)); }},
+        std::move(events));
+    *made = brick.get();
+    return brick;
   };
 }
 
@@ -190,6 +213,7 @@ std::function<std::optional<console::Cluster>()> cluster_of(ClusterWatch* watch,
 // program, and the console for its administrator.
 Result<> serve(const Config& config, const std::string& config_path) {
   TRY_ASSIGN(const FileDescriptor signals, block_signals());
+  TRY_ASSIGN(const auto brick_tls, BrickTls::open(config));
   SystemClock clock;
   SystemRandom random;
   DeferredDestruction destruction("mds-destroy");
@@ -297,7 +321,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                      .random = random,
                      .names = *names,
                      .list = *bricks,
-                     .connect = connect_bricks(loop, config, log.get()),
+                     .connect = connect_bricks(loop, config, log.get(), *brick_tls, *bricks),
                      .recaller = layout_callbacks,
                      .counters = counters},
                     {.first_epoch = boot.epoch,
@@ -368,7 +392,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                                .cluster = cluster_of(cluster.get(), log.get())});
   watch_signals(loop, signals, counters, [&] {
     user_groups.forget();
-    reload(config_path, administrator);
+    reload(config_path, *brick_tls, administrator);
   });
   ConsoleRecords console_records(*store);
   auto console = std::make_unique<console::Console>(

@@ -131,6 +131,7 @@ console::Brick BrickAdministration::describe(BrickNumber number) {
                        .first_id = first_id_of(record),
                        .name = record.name,
                        .address = record.address,
+                       .tls = record.tls,
                        .state = state_of(brick)};
   shown.detail = brick.detail();
   // Long before it is given up, whoever looks is told why I/O stands still.

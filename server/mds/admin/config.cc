@@ -250,6 +250,27 @@ Json metadata_log_to_json(const MetadataLogConfig& from) {
           {"copies", from.copies}};
 }
 
+Result<BrickTlsConfig> parse_brick_tls(const Json& json) {
+  BrickTlsConfig parsed;
+  ObjectReader reader(json, "config: brick_tls");
+  reader.text("ca_file", parsed.ca_file);
+  reader.text("certificate", parsed.certificate);
+  reader.text("key", parsed.key);
+  reader.texts("plain", parsed.plain);
+  const bool none = parsed.certificate.empty();
+  if (parsed.key.empty() != none || parsed.ca_file.empty() != none)
+    reader.wrong("certificate", "and \"key\" and \"ca_file\" must be given together, or none of them");
+  for (const std::string& address : parsed.plain)
+    if (!address.starts_with("tcp:")) reader.wrong("plain", "must name bricks as \"tcp:host:port\"");
+  TRY(reader.end());
+  return parsed;
+}
+
+Json brick_tls_to_json(const BrickTlsConfig& from) {
+  return {
+      {"ca_file", from.ca_file}, {"certificate", from.certificate}, {"key", from.key}, {"plain", from.plain}};
+}
+
 Json export_to_json(const Export& from) {
   Json json;
   json["path"] = from.path;
@@ -300,6 +321,7 @@ Result<Config> parse_config(const std::string& json_text) {
   const Json* exports = reader.take("exports");
   const Json* schedule = reader.take("snapshot_schedule");
   const Json* metadata_log = reader.take("metadata_log");
+  const Json* brick_tls = reader.take("brick_tls");
   const Json* console = reader.take("console");
   if (config.listen.empty()) reader.wrong("listen", "must name at least one address");
   if (std::set(config.bricks.begin(), config.bricks.end()).size() != config.bricks.size())
@@ -314,6 +336,9 @@ Result<Config> parse_config(const std::string& json_text) {
   }
   if (metadata_log) {
     TRY_ASSIGN(config.metadata_log, parse_metadata_log(*metadata_log));
+  }
+  if (brick_tls) {
+    TRY_ASSIGN(config.brick_tls, parse_brick_tls(*brick_tls));
   }
   if (console) {
     TRY_ASSIGN(config.console, parse_console(*console));
@@ -347,6 +372,7 @@ std::string to_json(const Config& config) {
   json["rdma_listen"] = config.rdma_listen;
   json["data_directory"] = config.data_directory;
   json["bricks"] = config.bricks;
+  json["brick_tls"] = brick_tls_to_json(config.brick_tls);
   json["brick_patience_seconds"] = config.brick_patience_seconds;
   json["lease_seconds"] = config.lease_seconds;
   json["grace_seconds"] = config.grace_seconds;

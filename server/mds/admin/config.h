@@ -33,6 +33,14 @@ struct MetadataLogConfig {
   std::string copies;  // "host:port", where this one gives copies of its metadata; empty: nowhere
 };
 
+// How bricks with a TCP address are reached: by TLS, with this certificate, if there is one.
+struct BrickTlsConfig {
+  std::string ca_file;             // PEM: who signed the bricks' certificates
+  std::string certificate;         // PEM: what this server shows to bricks; empty: no TLS
+  std::string key;                 // PEM, of that certificate
+  std::vector<std::string> plain;  // "tcp:host:port": bricks that are reached without it all the same
+};
+
 // What the administrator may set. JSON with the members' names; every one may be left out.
 struct Config {
   std::vector<std::string> listen{"[::]:2049"};  // "host:port"; port 0: the kernel chooses
@@ -40,6 +48,7 @@ struct Config {
   std::string data_directory = "/var/lib/pnfsrdma/mds";
   // Control sockets, "unix:/path" or "tcp:host:port", of a first start: later the stored list counts.
   std::vector<std::string> bricks{"unix:/run/pnfsrdma/brick.sock"};
+  BrickTlsConfig brick_tls;
   uint32_t brick_patience_seconds = 30;     // 1 to 3600: files of a brick that is away wait, then answer EIO
   uint32_t lease_seconds = 30;              // 1 to 3600
   uint32_t grace_seconds = 0;               // 0: as long as the lease

@@ -17,6 +17,7 @@ using Json = nlohmann::ordered_json;
 const std::string kLogLevelName = "log_level";
 const std::string kSmallFileName = "small_file_bytes";
 const std::string kScheduleName = "snapshot_schedule";
+const std::string kBrickTlsName = "brick_tls";
 constexpr uint64_t kSmallFileMax = uint64_t{1} << 30;
 constexpr std::array<std::pair<const char*, LogLevel>, 4> kLevels{{{"debug", LogLevel::kDebug},
                                                                    {"info", LogLevel::kInfo},
@@ -122,6 +123,7 @@ std::vector<std::string> SettingKeeper::reload(const Config& fresh) {
   const Json before = Json::parse(to_json(config_)), after = Json::parse(to_json(fresh));
   std::vector<std::string> waiting;
   for (const auto& item : after.items()) {
+    if (item.key() == kBrickTlsName) continue;  // BrickTls::reload()
     if (!run_time(item.key())) {
       if (!before.contains(item.key()) || before[item.key()] != item.value()) waiting.push_back(item.key());
     } else if (!stored_.contains(item.key())) {
@@ -131,7 +133,8 @@ std::vector<std::string> SettingKeeper::reload(const Config& fresh) {
   config_.log_level = fresh.log_level;
   config_.small_file_bytes = fresh.small_file_bytes;
   config_.snapshot_schedule = fresh.snapshot_schedule;
-  for (const std::string& name : {kLogLevelName, kSmallFileName, kScheduleName}) {
+  config_.brick_tls = fresh.brick_tls;
+  for (const std::string& name : {kLogLevelName, kSmallFileName, kScheduleName, kBrickTlsName}) {
     if (fresh.given.contains(name)) {
       config_.given.insert(name);
     } else {

@@ -181,6 +181,26 @@ Result<Sequence> BrickList::update(const BrickRecord& record) {
   return sequence;
 }
 
+const BrickRecord* BrickList::find_at(const std::string& address) const {
+  for (const auto& [number, member] : members_)
+    if (member.record.address == address) return &member.record;
+  return nullptr;
+}
+
+bool BrickList::tls_noted(const std::string& address) const {
+  const BrickRecord* const known = find_at(address);
+  return known != nullptr && known->tls;
+}
+
+Result<> BrickList::note_tls(const std::string& address, bool tls) {
+  const BrickRecord* const known = find_at(address);
+  if (known == nullptr || known->tls == tls) return {};
+  BrickRecord changed = *known;
+  changed.tls = tls;
+  TRY(update(changed));
+  return {};
+}
+
 Result<std::optional<Sequence>> BrickList::heard_verifier(BrickNumber number, const BrickVerifier& verifier) {
   Member& member = members_.at(number);
   if (member.verifier == verifier) return std::nullopt;

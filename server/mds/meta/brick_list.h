@@ -42,6 +42,10 @@ class BrickList {
   // Replaces what may change: uuid, name, address, block count, durability, leaving. EEXIST: another brick
   // has that uuid, name or address. The sequence is for when_synced().
   Result<Sequence> update(const BrickRecord& record);
+  // The brick at this address was connected, by TLS or without it. Harmless for one that is not in the list.
+  Result<> note_tls(const std::string& address, bool tls);
+  // Whether the brick at this address was connected by TLS last.
+  bool tls_noted(const std::string& address) const;
   // What the brick says its verifier is now. When that is another one than it was, verifier_changes() grows.
   // None: nothing has to be stored. The sequence is for when_synced().
   Result<std::optional<Sequence>> heard_verifier(BrickNumber number, const BrickVerifier& verifier);
@@ -77,6 +81,7 @@ class BrickList {
   void enter(const BrickRecord& record);
   Result<uint32_t> next_zone(BrickNumber number);
   Result<> check_unique(const BrickRecord& record) const;
+  const BrickRecord* find_at(const std::string& address) const;
 
   KeyValueStore& store_;
   const Clock& clock_;

@@ -34,6 +34,11 @@ std::string name_key(BrickNumber number) {
   return meta_key("brick-name." + std::to_string(number));
 }
 
+// Likewise. Its presence says it.
+std::string tls_key(BrickNumber number) {
+  return meta_key("brick-tls." + std::to_string(number));
+}
+
 // What the key (number) does not say.
 struct StoredBrick {
   BrickUuid uuid{};
@@ -85,6 +90,8 @@ Result<std::vector<BrickRecord>> BrickRecords::all() {
   TRY_ASSIGN(const std::optional<std::string> settled, store_.get(meta_key(kNextBrick)));
   if (!settled) return of_format_1();
   for (BrickRecord& record : records) {
+    TRY_ASSIGN(const std::optional<std::string> protects, store_.get(tls_key(record.number)));
+    record.tls = protects.has_value();
     TRY_ASSIGN(const std::optional<std::string> named, store_.get(name_key(record.number)));
     if (!named) continue;
     TRY_ASSIGN(const StoredName name, read_value<StoredName>(*named, "a brick's name"));
@@ -168,6 +175,11 @@ Result<> BrickRecords::write(Batch& batch, const BrickRecord& record) {
   } else {
     put_value(batch, name_key(record.number), StoredName{record.name});
   }
+  if (record.tls) {
+    put_value(batch, tls_key(record.number), StoredNumber{1});
+  } else {
+    batch.erase(tls_key(record.number));
+  }
   return {};
 }
 
@@ -176,6 +188,7 @@ void BrickRecords::erase(Batch& batch, BrickNumber number) {
   batch.erase(address_counter_key(number));
   batch.erase(verifier_key(number));
   batch.erase(name_key(number));
+  batch.erase(tls_key(number));
 }
 
 Result<std::optional<BrickVerifier>> BrickRecords::verifier(BrickNumber number) {

@@ -44,6 +44,7 @@ struct BrickRecord {
   uint32_t durability = 0;      // Durability, likewise
   bool configured = false;      // it was in the configuration at the first start; else added later
   bool leaving = false;         // gets no new data
+  bool tls = false;             // its control connection was protected by TLS when it was made last
   std::vector<uint32_t> zones;  // ascending
 
   bool claimed_before() const { return uuid != BrickUuid{}; }

@@ -109,6 +109,11 @@ TEST(Config, WhatIsWrongIsNamed) {
                   .find("memory_per_address_mib"),
               std::string::npos);
   EXPECT_NE(error_of(R"({"bricks": ["tcp:a:1", "tcp:a:1"]})").find("bricks"), std::string::npos);
+  EXPECT_NE(error_of(R"({"brick_tls": {"certificate": "/c", "key": "/k"}})").find("ca_file"),
+            std::string::npos);
+  EXPECT_NE(error_of(R"({"brick_tls": {"ca": "/c"}})").find("brick_tls: unknown key"), std::string::npos);
+  EXPECT_NE(error_of(R"({"brick_tls": {"plain": ["192.0.2.1:1"]}})").find("tcp:host:port"),
+            std::string::npos);
 }
 
 }  // namespace

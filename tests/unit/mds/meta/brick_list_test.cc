@@ -70,6 +70,24 @@ TEST_F(Bricks, OneAddressThatChangedIsTheSameBrickMoved) {
   EXPECT_EQ(addresses(), (std::vector<std::string>{"a", "B", "c"}));
 }
 
+TEST_F(Bricks, WhetherItWasReachedByTlsIsRemembered) {
+  configure({"a", "b"});
+  ASSERT_TRUE(list_->note_tls("a", true));
+  ASSERT_TRUE(list_->note_tls("b", false));
+  ASSERT_TRUE(list_->note_tls("nobody", true));
+  EXPECT_TRUE(list_->tls_noted("a"));
+  reopen();
+  EXPECT_TRUE(list_->tls_noted("a"));
+  EXPECT_FALSE(list_->tls_noted("b"));
+  EXPECT_FALSE(list_->tls_noted("nobody"));
+  configure({"a2", "b"});
+  EXPECT_TRUE(list_->tls_noted("a2")) << "it has moved";
+  ASSERT_TRUE(list_->note_tls("a2", false));
+  reopen();
+  EXPECT_FALSE(list_->tls_noted("a2"));
+  EXPECT_EQ(stored_format(), kFormatBasic) << "older programs read it";
+}
+
 TEST_F(Bricks, ARemovedOneIsNotTakenAgain) {
   configure({"a", "b"});
   ASSERT_TRUE(list_->remove(2));
