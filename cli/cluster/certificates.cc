@@ -41,7 +41,7 @@ Result<std::string> public_part(const std::string& private_key) {
 }
 
 Result<std::string> member(const CertificatePair& authority, const std::string& public_key,
-                           const std::string& name, const std::string& address) {
+                           const std::string& name, const std::string& address, CertificateUse use) {
   TRY_ASSIGN(const x509::Certificate issuer, x509::read_certificate(authority.certificate));
   TRY_ASSIGN(const x509::Key secret, x509::read_private_key(authority.key));
   if (X509_check_private_key(issuer.get(), secret.get()) != 1)
@@ -52,7 +52,8 @@ Result<std::string> member(const CertificatePair& authority, const std::string& 
   TRY(x509::add_extension(made, issuer, NID_basic_constraints, "critical,CA:FALSE"));
   TRY(x509::add_extension(made, issuer, NID_key_usage, "critical,digitalSignature"));
   // etcd's JSON gateway is a client of its own member, with the member's certificate.
-  TRY(x509::add_extension(made, issuer, NID_ext_key_usage, "serverAuth,clientAuth"));
+  TRY(x509::add_extension(made, issuer, NID_ext_key_usage,
+                          use == CertificateUse::kMember ? "serverAuth,clientAuth" : "serverAuth"));
   TRY(x509::add_extension(made, issuer, NID_authority_key_identifier, "keyid"));
   TRY(x509::add_extension(made, issuer, NID_subject_alt_name, "IP:" + address));
   return x509::sign(made, secret.get());
@@ -91,8 +92,8 @@ Outcome<std::string> public_key_of(const std::string& private_key) {
 }
 
 Outcome<std::string> sign(const CertificatePair& authority, const std::string& public_key,
-                          const std::string& name, const std::string& address) {
-  return told(member(authority, public_key, name, address));
+                          const std::string& name, const std::string& address, CertificateUse use) {
+  return told(member(authority, public_key, name, address, use));
 }
 
 Outcome<std::string> fingerprint_of(const std::string& text) {

@@ -50,8 +50,12 @@ httplib::Client client_of(const InvitationToken& token) {
 }  // namespace
 
 std::string InvitationToken::text() const {
-  return to_base64url(
-      json{{"door", door}, {"authority", authority}, {"secret", secret}, {"witness", witness}}.dump());
+  return to_base64url(json{{"door", door},
+                           {"authority", authority},
+                           {"secret", secret},
+                           {"witness", guest == Guest::kWitness},
+                           {"brick", guest == Guest::kBrick}}
+                          .dump());
 }
 
 Outcome<InvitationToken> InvitationToken::parse(const std::string& text) {
@@ -63,7 +67,9 @@ Outcome<InvitationToken> InvitationToken::parse(const std::string& text) {
   InvitationToken token{.door = text_at(from, "/door"),
                         .authority = text_at(from, "/authority"),
                         .secret = text_at(from, "/secret"),
-                        .witness = flag_at(from, "/witness")};
+                        .guest = flag_at(from, "/brick")     ? Guest::kBrick
+                                 : flag_at(from, "/witness") ? Guest::kWitness
+                                                             : Guest::kServer};
   if (!token.door.starts_with("https://") || token.authority.empty() || token.secret.empty())
     return refuse(ExitCode::kUsage, "this is no token of `pnfsrdma cluster invite`");
   return token;
@@ -107,8 +113,9 @@ Outcome<JoinAnswer> ask_to_join(const InvitationToken& token, const std::string&
                      .certificates = texts_at(said, "certificates"),
                      .endpoints = texts_at(said, "endpoints"),
                      .prefix = text_at(said, "/prefix")};
-  if (welcome.certificates.size() != request.public_keys.size() || welcome.endpoints.empty() ||
-      welcome.prefix.empty())
+  const bool member = token.guest != Guest::kBrick;
+  if (welcome.certificates.size() != request.public_keys.size() ||
+      (member && (welcome.endpoints.empty() || welcome.prefix.empty())))
     return refuse(ExitCode::kFailed, token.door + " answered in a form that this program does not know", {},
                   "install the same version on both hosts");
   return welcome;

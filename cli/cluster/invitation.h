@@ -14,12 +14,19 @@
 // knows. The secret is in the memory of the program that invites and in the token, nowhere else.
 namespace pnfsrdma::cli {
 
+// What a host becomes.
+enum class Guest {
+  kServer,   // a member with a metadata server
+  kWitness,  // a member without one
+  kBrick     // no member: a host whose bricks are controlled by TLS
+};
+
 // What an administrator carries from one host to the other.
 struct InvitationToken {
   std::string door;       // "https://192.0.2.1:8444"
   std::string authority;  // fingerprint_of() its certificate
   std::string secret;
-  bool witness = false;  // for a member without a metadata server
+  Guest guest = Guest::kServer;
 
   std::string text() const;
   // kUsage: it is none.
@@ -32,10 +39,11 @@ struct JoinRequest {
   std::vector<std::string> public_keys;
 };
 struct JoinAnswer {
-  std::string authority_key;              // empty: of a witness
+  std::string authority_key;              // for a member with a metadata server
   std::vector<std::string> certificates;  // as the public keys
-  std::vector<std::string> endpoints;     // of etcd
-  std::string prefix;                     // of the log's keys in etcd
+  // Of members:
+  std::vector<std::string> endpoints;  // of etcd
+  std::string prefix;                  // of the log's keys in etcd
 };
 
 // Both ask the member that invites, and block for some seconds. kUnreachable; kNotPermitted: it is somebody else, or

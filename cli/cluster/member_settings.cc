@@ -19,6 +19,12 @@ constexpr const char* kByUs = "# By pnfsrdma cluster.";
 constexpr const char* kNameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
 constexpr size_t kNameSizeMax = 63;
 constexpr uint16_t kCopiesPort = 8445;
+constexpr uint16_t kControlPort = 20050;
+
+// "192.0.2.1:8445", "[2001:db8::1]:8445".
+std::string place(const std::string& address, uint16_t port) {
+  return https_url(address, port).substr(std::string_view("https://").size());
+}
 
 bool is_ip_address(const std::string& text) {
   std::array<unsigned char, 16> address{};
@@ -130,9 +136,23 @@ json metadata_log_of(const MemberSettings& settings, const MemberPaths& paths, c
               {"ca_file", paths.authority()},
               {"certificate", paths.mds_certificate()},
               {"key", paths.mds_key()}});
-  if (!log.contains("copies"))
-    log["copies"] = https_url(settings.address, kCopiesPort).substr(std::string_view("https://").size());
+  if (!log.contains("copies")) log["copies"] = place(settings.address, kCopiesPort);
   return log;
+}
+
+json brick_tls_of(const MemberPaths& paths) {
+  return {{"ca_file", paths.authority()}, {"certificate", paths.mds_certificate()}, {"key", paths.mds_key()}};
+}
+
+json control_of(const std::string& address, const MemberPaths& paths, const json& before) {
+  json control = before.is_object() ? before : json::object();
+  if (text_at(control, "/tcp").empty()) control["tcp"] = place(address, kControlPort);
+  json& tls = control["tls"];
+  if (!tls.is_object()) tls = json::object();
+  tls.update({{"ca_file", paths.authority()},
+              {"certificate", paths.brick_certificate()},
+              {"key", paths.brick_key()}});
+  return control;
 }
 
 }  // namespace pnfsrdma::cli

@@ -15,6 +15,7 @@ namespace pnfsrdma::cli {
 struct MemberPaths {
   std::string directory = "/etc/pnfsrdma/cluster";  // what is below belongs to these commands
   std::string config = "/etc/pnfsrdma/mdsd.json";
+  std::string brick_config = "/etc/pnfsrdma/brickd.json";
   std::string etcd_config = "/etc/default/etcd";
 
   std::string member() const { return directory + "/member.json"; }
@@ -24,6 +25,9 @@ struct MemberPaths {
   std::string etcd_key() const { return directory + "/etcd.key"; }
   std::string mds_certificate() const { return directory + "/mds.pem"; }
   std::string mds_key() const { return directory + "/mds.key"; }
+  // Of a host that is no member.
+  std::string brick_certificate() const { return directory + "/brick.pem"; }
+  std::string brick_key() const { return directory + "/brick.key"; }
 };
 
 // This host as a member of the cluster: what its files are made of.
@@ -63,5 +67,12 @@ bool may_replace_etcd_config(const std::string& text);
 // asked first.
 nlohmann::json metadata_log_of(const MemberSettings& settings, const MemberPaths& paths,
                                const nlohmann::json& before);
+
+// "brick_tls" of the metadata server.
+nlohmann::json brick_tls_of(const MemberPaths& paths);
+
+// "control" of the brick daemon, in the place of `before`: with TLS at this address, for whoever has a certificate of
+// the cluster. What that has besides stays.
+nlohmann::json control_of(const std::string& address, const MemberPaths& paths, const nlohmann::json& before);
 
 }  // namespace pnfsrdma::cli

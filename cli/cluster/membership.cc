@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "cli/cluster/brick_host.h"
 #include "cli/cluster/json_text.h"
 #include "cli/output/program.h"
 #include "shared/base/bytes.h"
@@ -80,22 +81,9 @@ std::vector<std::string> contacts_in(const std::vector<EtcdMember>& members, con
 }  // namespace
 
 Membership::Membership(MembershipOptions options, Output& output)
-    : options_(std::move(options)), output_(output) {}
-
-void Membership::did(const std::string& what) {
-  done_.push_back(what);
-  if (!output_.json) output_.line((options_.dry_run ? "would: " : "") + what);
-}
-
-void Membership::next(const std::string& what) {
-  next_.push_back(what);
-  if (!output_.json) output_.line("next: " + what);
-}
-
-void Membership::report() const {
-  if (!output_.json && done_.empty() && next_.empty()) output_.line("nothing is left to do");
-  if (output_.json) output_.value({{"dry_run", options_.dry_run}, {"done", done_}, {"next", next_}});
-}
+    : options_(std::move(options)),
+      output_(output),
+      steps_(options_.dry_run, options_.paths.directory, output) {}
 
 EtcdGateway Membership::gateway(const MemberSettings& settings) const {
   const MemberPaths& paths = options_.paths;
@@ -134,8 +122,8 @@ Outcome<MemberSettings> Membership::settle(MemberSettings wanted) {
   TRY(check(wanted));
   TRY(check_host(wanted));
   wanted.data_directory = options_.data_directory + "/pnfsrdma-" + random_text(4);
-  TRY(write({.path = options_.paths.member(), .content = description_of(wanted)},
-            "what this host is in the cluster"));
+  TRY(steps_.write({.path = options_.paths.member(), .content = description_of(wanted)},
+                   "what this host is in the cluster"));
   return wanted;
 }
 
@@ -164,35 +152,9 @@ Outcome<> Membership::check_host(const MemberSettings& settings) const {
   return {};
 }
 
-Outcome<> Membership::write(const HostFile& file, const char* what, const std::string& shown) {
-  TRY_ASSIGN(const auto before, read_host_file(file.path));
-  if (before == file.content) return {};
-  std::string copy;
-  if (!options_.dry_run) {
-    TRY_ASSIGN(copy, write_host_file(file));
-  }
-  did(fmt::format("write {} ({}){}", file.path, what, copy.empty() ? "" : "; as it was: " + copy));
-  if (options_.dry_run && !output_.json) output_.text(shown);
-  return {};
-}
-
-Outcome<> Membership::write_secret(const std::string& path, const std::string& content,
-                                   const std::string& user) {
-  return write({.path = path, .content = content, .mode = 0600, .user = user}, "a private key");
-}
-
 Outcome<> Membership::write_etcd_settings(const std::string& text) {
-  return write({.path = options_.paths.etcd_config, .content = text, .keep_copy = true}, "etcd's settings",
-               text);
-}
-
-// The one that is there, or a new one.
-Outcome<std::string> Membership::private_key(const std::string& path, const std::string& user) {
-  TRY_ASSIGN(const auto known, read_host_file(path));
-  if (known) return *known;
-  TRY_ASSIGN(std::string key, make_private_key());
-  TRY(write_secret(path, key, user));
-  return key;
+  return steps_.write({.path = options_.paths.etcd_config, .content = text, .keep_copy = true},
+                      "etcd's settings", text);
 }
 
 Outcome<> Membership::make_certificates(const MemberSettings& settings, const CertificatePair& authority) {
@@ -202,10 +164,10 @@ Outcome<> Membership::make_certificates(const MemberSettings& settings, const Ce
       TRY_ASSIGN(const int days, days_left(*known));
       if (days > kRenewedBeforeDays) return {};
     }
-    TRY_ASSIGN(const std::string key, private_key(key_path, user));
+    TRY_ASSIGN(const std::string key, steps_.private_key(key_path, user));
     TRY_ASSIGN(const std::string public_key, public_key_of(key));
     TRY_ASSIGN(const std::string certificate, sign(authority, public_key, settings.name, settings.address));
-    return write({.path = path, .content = certificate}, "a certificate");
+    return steps_.write({.path = path, .content = certificate}, "a certificate");
   };
   const MemberPaths& paths = options_.paths;
   TRY(make(paths.etcd_key(), paths.etcd_certificate(), kEtcdUser));
@@ -222,8 +184,9 @@ Outcome<> Membership::init(MemberSettings wanted) {
   CertificatePair authority{certificate.value_or(""), key.value_or("")};
   if (!certificate || !key) {  // the certificate is written last: without it nothing is signed yet
     TRY_ASSIGN(authority, make_authority());
-    TRY(write_secret(paths.authority_key(), authority.key, ""));
-    TRY(write({.path = paths.authority(), .content = authority.certificate}, "the cluster's authority"));
+    TRY(steps_.write_secret(paths.authority_key(), authority.key, ""));
+    TRY(steps_.write({.path = paths.authority(), .content = authority.certificate},
+                     "the cluster's authority"));
   }
   TRY(make_certificates(settings, authority));
   // Later it may have been changed by an administrator.
@@ -233,27 +196,29 @@ Outcome<> Membership::init(MemberSettings wanted) {
   if (!settings.witness) TRY(configure_server(settings));
   TRY(start_etcd(settings));
   if (!settings.witness)
-    next(fmt::format("systemctl restart {} (mounts wait meanwhile); it begins the log", kServerUnit));
-  next("pnfsrdma cluster invite, for each other host; pnfsrdma cluster invite --witness for a small one");
-  return {};
+    steps_.next(fmt::format("systemctl restart {} (mounts wait meanwhile); it begins the log", kServerUnit));
+  steps_.next(
+      "pnfsrdma cluster invite, for each other host; pnfsrdma cluster invite --witness for a small one");
+  return settings.witness ? Outcome<>() : tell_of_brick_control(steps_, options_.paths);
 }
 
 Outcome<> Membership::join(const std::optional<InvitationToken>& token, MemberSettings wanted) {
   TRY_ASSIGN(const auto known, read_settings());
+  if (token && token->guest == Guest::kBrick) return become_brick(*token, wanted, known);
   if (!known && !token)
     return refuse(ExitCode::kUsage, "this host is no member yet", {},
                   "pnfsrdma cluster invite, on a member, makes a token: pnfsrdma cluster join TOKEN");
   MemberSettings settings = known.value_or(wanted);
   if (!known || token) {
-    wanted.witness = token->witness;
+    wanted.witness = token->guest == Guest::kWitness;
     TRY_ASSIGN(settings, settle(std::move(wanted)));
   }
   if (token) TRY(be_let_in(*token, settings));
   if (options_.dry_run && !known) {
-    did("ask a member for certificates, with the token");
-    did("add this host to etcd, without a vote until it has what the others have");
-    did("write " + options_.paths.etcd_config + " and start etcd");
-    if (!settings.witness) did("write metadata_log into " + options_.paths.config);
+    steps_.did("ask a member for certificates, with the token");
+    steps_.did("add this host to etcd, without a vote until it has what the others have");
+    steps_.did("write " + options_.paths.etcd_config + " and start etcd");
+    if (!settings.witness) steps_.did("write metadata_log into " + options_.paths.config);
     return {};
   }
   const MemberPaths& paths = options_.paths;
@@ -266,7 +231,22 @@ Outcome<> Membership::join(const std::optional<InvitationToken>& token, MemberSe
                   "pnfsrdma cluster invite, on a member, makes a token: pnfsrdma cluster join TOKEN");
   TRY(enter_etcd(settings));
   if (!settings.witness) TRY(configure_server(settings));
-  return get_vote(settings);
+  TRY(get_vote(settings));
+  return settings.witness ? Outcome<>() : tell_of_brick_control(steps_, options_.paths);
+}
+
+Outcome<> Membership::become_brick(const InvitationToken& token, const MemberSettings& wanted,
+                                   const std::optional<MemberSettings>& known) {
+  const MemberPaths& paths = options_.paths;
+  if (known)
+    return refuse(ExitCode::kConflict, fmt::format("this host is member {} of the cluster", known->name),
+                  "It has certificates already, which serve for its bricks, too.",
+                  "in \"control\" of " + paths.brick_config + ": \"tls\": " + brick_tls_of(paths).dump());
+  std::string name = wanted.name;
+  if (name.empty()) {
+    TRY_ASSIGN(name, name_of_host());
+  }
+  return become_brick_host(steps_, paths, token, name, wanted.address);
 }
 
 // Keys stay on this host; the authority's comes here if this host shall be able to invite.
@@ -278,25 +258,25 @@ Outcome<> Membership::be_let_in(const InvitationToken& token, MemberSettings& se
   if (known && *known != authority && !settings.contacts.empty())
     return refuse(ExitCode::kConflict, "this host is a member of another cluster", {},
                   "pnfsrdma cluster leave, first");
-  TRY(write({.path = paths.authority(), .content = authority}, "the cluster's authority"));
+  TRY(steps_.write({.path = paths.authority(), .content = authority}, "the cluster's authority"));
   JoinRequest request{.name = settings.name, .address = settings.address, .public_keys = {}};
-  TRY_ASSIGN(const std::string etcd_key, private_key(paths.etcd_key(), kEtcdUser));
+  TRY_ASSIGN(const std::string etcd_key, steps_.private_key(paths.etcd_key(), kEtcdUser));
   TRY_ASSIGN(request.public_keys.emplace_back(), public_key_of(etcd_key));
   if (!settings.witness) {
-    TRY_ASSIGN(const std::string mds_key, private_key(paths.mds_key(), kServerUser));
+    TRY_ASSIGN(const std::string mds_key, steps_.private_key(paths.mds_key(), kServerUser));
     TRY_ASSIGN(request.public_keys.emplace_back(), public_key_of(mds_key));
   }
   TRY_ASSIGN(const JoinAnswer answer, ask_to_join(token, paths.authority(), request));
-  did("ask " + token.door + " for certificates");
+  steps_.did("ask " + token.door + " for certificates");
   settings.prefix = answer.prefix;
   settings.contacts = answer.endpoints;
-  TRY(write({.path = paths.member(), .content = description_of(settings)},
-            "what this host is in the cluster"));
+  TRY(steps_.write({.path = paths.member(), .content = description_of(settings)},
+                   "what this host is in the cluster"));
   if (!settings.witness) {
-    TRY(write_secret(paths.authority_key(), answer.authority_key, ""));
-    TRY(write({.path = paths.mds_certificate(), .content = answer.certificates[1]}, "a certificate"));
+    TRY(steps_.write_secret(paths.authority_key(), answer.authority_key, ""));
+    TRY(steps_.write({.path = paths.mds_certificate(), .content = answer.certificates[1]}, "a certificate"));
   }
-  return write({.path = paths.etcd_certificate(), .content = answer.certificates[0]}, "a certificate");
+  return steps_.write({.path = paths.etcd_certificate(), .content = answer.certificates[0]}, "a certificate");
 }
 
 // A member without a vote, until it has what the others have: they lose nothing if it never starts.
@@ -309,13 +289,13 @@ Outcome<> Membership::enter_etcd(MemberSettings& settings) {
       TRY(until_done([&] { return gateway(settings).add_learner(settings.peer_url()); }));
       TRY_ASSIGN(members, gateway(settings).members());
     }
-    did("add " + settings.name + " to etcd, without a vote until it has what the others have");
+    steps_.did("add " + settings.name + " to etcd, without a vote until it has what the others have");
   }
   const auto contacts = contacts_in(members, settings);
   if (contacts != settings.contacts) {
     settings.contacts = contacts;
-    TRY(write({.path = options_.paths.member(), .content = description_of(settings)},
-              "what this host is in the cluster"));
+    TRY(steps_.write({.path = options_.paths.member(), .content = description_of(settings)},
+                     "what this host is in the cluster"));
   }
   const EtcdMember* const mine = find_member(members, settings.peer_url());
   if (mine != nullptr && !mine->name.empty()) return {};  // it has started: etcd has its own list by now
@@ -328,7 +308,6 @@ Outcome<> Membership::enter_etcd(MemberSettings& settings) {
   return start_etcd(settings);
 }
 
-// The daemon says whether it would take the file, before it gets its name.
 Outcome<> Membership::configure_server(const MemberSettings& settings) {
   const std::string& path = options_.paths.config;
   TRY_ASSIGN(const auto text, read_host_file(path));
@@ -339,18 +318,11 @@ Outcome<> Membership::configure_server(const MemberSettings& settings) {
   const json log = metadata_log_of(settings, options_.paths, known);
   if (log == known) return {};
   TRY_ASSIGN(const std::string changed, with_member(*text, kLogKey, log));
-  if (!options_.dry_run) {
-    const std::string tried = options_.paths.directory + "/mdsd.json.tried";
-    TRY(write_host_file({.path = tried, .content = changed, .mode = 0600}));
-    if (const auto taken = output_of({daemon_program(), "--config", tried, "--print-config"}); !taken)
-      return refuse(ExitCode::kFailed, "the metadata server would not take " + tried, taken.error().title,
-                    "mend " + path + "; the same command goes on");
-    ::unlink(tried.c_str());
-  }
-  TRY(write({.path = path, .content = changed, .keep_copy = true}, kLogKey, log.dump(2) + "\n"));
+  TRY(steps_.try_config(daemon_program(), path, changed));
+  TRY(steps_.write({.path = path, .content = changed, .keep_copy = true}, kLogKey, log.dump(2) + "\n"));
   if (known.contains("endpoints"))
-    next(fmt::format("systemctl restart {}, when it suits: until then it knows the members of before",
-                     kServerUnit));
+    steps_.next(fmt::format("systemctl restart {}, when it suits: until then it knows the members of before",
+                            kServerUnit));
   return {};
 }
 
@@ -358,10 +330,10 @@ Outcome<> Membership::start_etcd(const MemberSettings& settings) {
   const EtcdGateway etcd = gateway(settings);
   if (!options_.dry_run && etcd.is_well(settings.client_url())) return {};
   if (!options_.starts) {
-    next(fmt::format("systemctl enable {0}; systemctl restart {0}", kEtcdUnit));
+    steps_.next(fmt::format("systemctl enable {0}; systemctl restart {0}", kEtcdUnit));
     return {};
   }
-  did("start etcd");
+  steps_.did("start etcd");
   if (options_.dry_run) return {};
   TRY(output_of({"systemctl", "enable", kEtcdUnit}));
   TRY(output_of({"systemctl", "restart", kEtcdUnit}));
@@ -380,23 +352,54 @@ Outcome<> Membership::get_vote(const MemberSettings& settings) {
   const EtcdMember* const mine = find_member(members, settings.peer_url());
   if (mine == nullptr || !mine->learner) return {};
   if (mine->name.empty() && !options_.starts) {
-    next("when etcd runs: pnfsrdma cluster join, again without a token, gives it its vote");
+    steps_.next("when etcd runs: pnfsrdma cluster join, again without a token, gives it its vote");
     return {};
   }
-  did("give " + settings.name + " its vote in etcd");
+  steps_.did("give " + settings.name + " its vote in etcd");
   if (options_.dry_run) return {};
   if (const auto promoted = until_done([&] { return etcd.promote(mine->id); }); !promoted)
     return refuse(ExitCode::kFailed, "etcd does not give this host its vote", promoted.error().title, kGoOn);
   if (settings.witness) return {};
-  next(
+  steps_.next(
       "if the other metadata servers have served before: stop the one that serves, copy its metadata "
       "directory "
       "(/var/lib/pnfsrdma/mds/metadata) to this host, start it again");
-  next(fmt::format("systemctl enable {0}; systemctl restart {0}; then pnfsrdma cluster status", kServerUnit));
+  steps_.next(
+      fmt::format("systemctl enable {0}; systemctl restart {0}; then pnfsrdma cluster status", kServerUnit));
   return {};
 }
 
-Outcome<> Membership::invite(bool witness, uint16_t port, Milliseconds patience) {
+// What a guest that has shown the secret is given.
+Outcome<JoinAnswer> Membership::welcome(const JoinRequest& request, Guest guest,
+                                        const MemberSettings& settings,
+                                        const CertificatePair& authority) const {
+  MemberSettings asked{.name = request.name, .address = request.address};
+  TRY(check(asked));
+  if (request.public_keys.size() != (guest == Guest::kServer ? 2 : 1))
+    return refuse(ExitCode::kUsage, "the other program is of another version");
+  JoinAnswer given;
+  if (guest != Guest::kBrick) {
+    TRY_ASSIGN(const auto members, gateway(settings).members());
+    const std::string same_host = https_url(request.address, asked.peer_port);
+    for (const EtcdMember& member : members)
+      if (member.name == request.name &&
+          !member.peer_url.starts_with(same_host.substr(0, same_host.rfind(':') + 1)))
+        return refuse(ExitCode::kConflict, "there is a member of the name " + request.name + " already",
+                      "--name NAME gives the host another one; pnfsrdma cluster leave " + request.name +
+                          ", on a member, takes a lost one out.");
+    given.endpoints = contacts_in(members, {});
+    given.prefix = settings.prefix;
+  }
+  if (guest == Guest::kServer) given.authority_key = authority.key;
+  const CertificateUse use = guest == Guest::kBrick ? CertificateUse::kBrick : CertificateUse::kMember;
+  for (const std::string& public_key : request.public_keys) {
+    TRY_ASSIGN(given.certificates.emplace_back(),
+               sign(authority, public_key, request.name, request.address, use));
+  }
+  return given;
+}
+
+Outcome<> Membership::invite(Guest guest, uint16_t port, Milliseconds patience) {
   TRY_ASSIGN(const auto settings, read_settings());
   if (!settings)
     return refuse(ExitCode::kFailed, "this host is no member of a cluster", {},
@@ -411,31 +414,10 @@ Outcome<> Membership::invite(bool witness, uint16_t port, Milliseconds patience)
   InvitationToken token{.door = https_url(settings->address, port),
                         .authority = {},
                         .secret = random_text(kSecretBytes),
-                        .witness = witness};
+                        .guest = guest};
   TRY_ASSIGN(token.authority, fingerprint_of(*certificate));
-  const EtcdGateway etcd = gateway(*settings);
-  const auto answer = [&](const JoinRequest& request) -> Outcome<JoinAnswer> {
-    MemberSettings guest{.name = request.name, .address = request.address};
-    TRY(check(guest));
-    if (request.public_keys.size() != (witness ? 1 : 2))
-      return refuse(ExitCode::kUsage, "the other program is of another version");
-    TRY_ASSIGN(const auto members, etcd.members());
-    const std::string same_host = https_url(request.address, guest.peer_port);
-    for (const EtcdMember& member : members)
-      if (member.name == request.name &&
-          !member.peer_url.starts_with(same_host.substr(0, same_host.rfind(':') + 1)))
-        return refuse(ExitCode::kConflict, "there is a member of the name " + request.name + " already",
-                      "--name NAME gives the host another one; pnfsrdma cluster leave " + request.name +
-                          ", on a member, takes a lost one out.");
-    JoinAnswer given{.authority_key = witness ? "" : authority.key,
-                     .certificates = {},
-                     .endpoints = contacts_in(members, {}),
-                     .prefix = settings->prefix};
-    for (const std::string& public_key : request.public_keys) {
-      TRY_ASSIGN(given.certificates.emplace_back(),
-                 sign(authority, public_key, request.name, request.address));
-    }
-    return given;
+  const auto answer = [&](const JoinRequest& request) {
+    return welcome(request, guest, *settings, authority);
   };
   const auto opened = [&](uint16_t) {
     if (output_.json) {
@@ -459,10 +441,10 @@ Outcome<> Membership::invite(bool witness, uint16_t port, Milliseconds patience)
 
 Outcome<> Membership::stop_unit(const std::string& unit) {
   if (!options_.starts) {
-    next("systemctl disable --now " + unit);
+    steps_.next("systemctl disable --now " + unit);
     return {};
   }
-  did("stop " + unit);
+  steps_.did("stop " + unit);
   if (options_.dry_run) return {};
   TRY(output_of({"systemctl", "disable", "--now", unit}));
   return {};
@@ -544,7 +526,7 @@ Outcome<> Membership::forget_server(const EtcdGateway& etcd, const MemberSetting
       return refuse(ExitCode::kNotFound, "there is no member of the name " + name, {},
                     "pnfsrdma cluster status");
   }
-  did("keep the log for " + name + " no more");
+  steps_.did("keep the log for " + name + " no more");
   return {};
 }
 
@@ -560,7 +542,7 @@ Outcome<> Membership::take_out(const EtcdGateway& etcd, const EtcdMember& target
     if (!gone && mine && options_.force) return {};
     TRY(gone);
   }
-  did("take " + name + " out of etcd");
+  steps_.did("take " + name + " out of etcd");
   return {};
 }
 
@@ -572,22 +554,23 @@ Outcome<> Membership::leave_host(const MemberSettings& settings, bool last) {
                                                  : read_host_file(paths.config));
   if (config) {
     TRY_ASSIGN(const std::string changed, without_member(*config, kLogKey));
-    TRY(write({.path = paths.config, .content = changed, .keep_copy = true}, "without metadata_log"));
+    TRY(steps_.write({.path = paths.config, .content = changed, .keep_copy = true}, "without metadata_log"));
   }
   for (const std::string& path : {paths.etcd_config, paths.directory}) {
     std::string aside;
     if (!options_.dry_run) {
       TRY_ASSIGN(aside, put_aside(path));
     }
-    did("put " + path + " aside" + (aside.empty() ? "" : ": " + aside));
+    steps_.did("put " + path + " aside" + (aside.empty() ? "" : ": " + aside));
   }
-  next("erase " + settings.data_directory + " (etcd's data), when nothing of it is needed");
+  steps_.next("erase " + settings.data_directory + " (etcd's data), when nothing of it is needed");
   if (settings.witness) return {};
-  next(last ? fmt::format(
-                  "to serve without a cluster: runuser -u pnfsrdma -- pnfsrdma-mdsd --config {} --leave-log; "
-                  "systemctl enable --now {}",
-                  paths.config, kServerUnit)
-            : "erase /var/lib/pnfsrdma/mds/metadata: the other metadata servers have it, and go on with it");
+  steps_.next(
+      last ? fmt::format(
+                 "to serve without a cluster: runuser -u pnfsrdma -- pnfsrdma-mdsd --config {} --leave-log; "
+                 "systemctl enable --now {}",
+                 paths.config, kServerUnit)
+           : "erase /var/lib/pnfsrdma/mds/metadata: the other metadata servers have it, and go on with it");
   return {};
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/cluster/host_files.h"
+#include "cli/cluster/host_steps.h"
 #include "cli/cluster/invitation.h"
 #include "cli/cluster/member_settings.h"
 #include "cli/output/failure.h"
@@ -34,30 +34,31 @@ class Membership {
   // As the first member. `wanted`: without data_directory; without a name, the host's.
   Outcome<> init(MemberSettings wanted);
   // Goes on with what was begun, without a token. Of a host that is a member already it writes the other members of now
-  // into the configuration of its metadata server.
+  // into the configuration of its metadata server. A token for a host with bricks alone gives it a certificate, and
+  // nothing else of the cluster.
   Outcome<> join(const std::optional<InvitationToken>& token, MemberSettings wanted);
   // Lets one host in, and waits for it.
-  Outcome<> invite(bool witness, uint16_t port, Milliseconds patience);
+  Outcome<> invite(Guest guest, uint16_t port, Milliseconds patience);
   // This host, or another one that is lost for good. `leads`: whether the metadata server of that name leads while no
   // other one follows; asked if this host has one. `sure`: asks whoever types the command.
   using Leads = std::function<Outcome<bool>(const std::string& name)>;
   using Sure = std::function<Outcome<>(const std::string& what, const std::string& name)>;
   Outcome<> leave(const std::string& other, const Leads& leads, const Sure& sure);
 
-  // Behind the others: with --json what was done and what comes next.
-  void report() const;
+  // HostSteps::report().
+  void report() const { steps_.report(); }
 
  private:
   Outcome<std::optional<MemberSettings>> read_settings() const;
   Outcome<MemberSettings> settle(MemberSettings wanted);
   Outcome<> check_host(const MemberSettings& settings) const;
-  // `shown`: of its content, by a dry run.
-  Outcome<> write(const HostFile& file, const char* what, const std::string& shown = {});
   Outcome<> write_etcd_settings(const std::string& text);
-  Outcome<> write_secret(const std::string& path, const std::string& content, const std::string& user);
-  Outcome<std::string> private_key(const std::string& path, const std::string& user);
   Outcome<> make_certificates(const MemberSettings& settings, const CertificatePair& authority);
   Outcome<> be_let_in(const InvitationToken& token, MemberSettings& settings);
+  Outcome<> become_brick(const InvitationToken& token, const MemberSettings& wanted,
+                         const std::optional<MemberSettings>& known);
+  Outcome<JoinAnswer> welcome(const JoinRequest& request, Guest guest, const MemberSettings& settings,
+                              const CertificatePair& authority) const;
   Outcome<> enter_etcd(MemberSettings& settings);
   Outcome<> configure_server(const MemberSettings& settings);
   Outcome<> start_etcd(const MemberSettings& settings);
@@ -75,13 +76,10 @@ class Membership {
   Outcome<> leave_host(const MemberSettings& settings, bool last);
   Outcome<> stop_unit(const std::string& unit);
   EtcdGateway gateway(const MemberSettings& settings) const;
-  void did(const std::string& what);
-  void next(const std::string& what);
 
   const MembershipOptions options_;
   Output& output_;
-  std::vector<std::string> done_;
-  std::vector<std::string> next_;
+  HostSteps steps_;
 };
 
 }  // namespace pnfsrdma::cli

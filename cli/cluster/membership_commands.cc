@@ -26,6 +26,7 @@ struct Words {
   uint16_t port = kDoorPort;
   int minutes = kMinutes;
   bool witness = false;
+  bool brick = false;
   bool stays = false;  // --no-start
 };
 using SharedWords = std::shared_ptr<Words>;
@@ -41,6 +42,8 @@ void add_host(CLI::App* command, const SharedWords& words) {
   MemberPaths& paths = words->options.paths;
   add_paths(command, words);
   command->add_option("--config", paths.config, "of this host's metadata server (" + paths.config + ")");
+  command->add_option("--brick-config", paths.brick_config,
+                      "of this host's brick daemon (" + paths.brick_config + ")");
   command->add_option("--etcd-config", paths.etcd_config,
                       "environment of etcd's unit (" + paths.etcd_config + ")");
   command->add_flag("-n,--dry-run", words->options.dry_run, "change nothing: show what would be changed");
@@ -104,7 +107,12 @@ void add_invite(CLI::App* noun, Administration& admin) {
   CLI::App* const command =
       noun->add_subcommand("invite", "shows a token that lets one host in, and waits for that host");
   const auto words = std::make_shared<Words>();
-  command->add_flag("--witness", words->witness, "for a host without a metadata server");
+  CLI::Option* const witness = command->add_flag("--witness", words->witness,
+                                                 "for a host without a metadata server, which has a vote");
+  command
+      ->add_flag("--brick", words->brick,
+                 "for a host with bricks alone: a certificate for their control, no vote")
+      ->excludes(witness);
   command->add_option("--port", words->port, "where this host waits (8444)");
   command->add_option("--ttl", words->minutes, "minutes until the token is void (60)")
       ->check(CLI::Range(1, 1440));
@@ -112,7 +120,10 @@ void add_invite(CLI::App* noun, Administration& admin) {
   command->callback([&admin, words] {
     admin.context.does([&admin, words] {
       return Membership(words->options, admin.output())
-          .invite(words->witness, words->port, std::chrono::minutes(words->minutes));
+          .invite(words->brick     ? Guest::kBrick
+                  : words->witness ? Guest::kWitness
+                                   : Guest::kServer,
+                  words->port, std::chrono::minutes(words->minutes));
     });
   });
 }

@@ -8,9 +8,9 @@
 #include <set>
 #include <sstream>
 
-#include "cli/cluster/certificates.h"
 #include "cli/cluster/json_text.h"
 #include "cli/cluster/member_settings.h"
+#include "cli/doctor/certificate_finding.h"
 #include "cli/doctor/checks.h"
 #include "cli/output/json_member.h"
 #include "cli/output/program.h"
@@ -20,25 +20,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDaysLeast = 30;
 constexpr int kElectionDefaultMs = 1000;
 // A lead lasts 5 s (server/mds/log/leadership.h), and an election takes up to 2.6 times etcd's timeout.
 constexpr int kElectionMaxMs = 1900;
 constexpr const char* kElection = "ETCD_ELECTION_TIMEOUT=";
-
-Finding certificate(const Host& host, const std::string& path) {
-  const std::string subject = "certificate " + path;
-  const bool ours = path.starts_with(MemberPaths().directory + "/");
-  const std::string fix = ours ? "pnfsrdma cluster join, without a token, renews those of the members"
-                               : "renew it; metadata_log in mdsd.json has its path";
-  const auto text = host.read(path);
-  if (!text) return {subject, Verdict::kProblem, text.error().to_string(), fix};
-  const auto days = days_left(*text);
-  if (!days) return {subject, Verdict::kProblem, days.error().title, fix};
-  if (*days < 0) return {subject, Verdict::kProblem, "has ended: nobody is let into etcd with it", fix};
-  if (*days < kDaysLeast) return {subject, Verdict::kWarning, fmt::format("ends in {} days", *days), fix};
-  return {subject, Verdict::kOk, fmt::format("good for {} days", *days), ""};
-}
 
 int election_timeout_ms(const std::string& settings) {
   std::istringstream lines(settings);
@@ -111,7 +96,9 @@ Findings check_cluster(const Host& host) {
   std::set<std::string> certificates{text_at(log, "/ca_file"), text_at(log, "/certificate")};
   if (host.exists(paths.etcd_certificate())) certificates.insert(paths.etcd_certificate());
   for (const std::string& path : certificates)
-    if (!path.empty()) findings.push_back(certificate(host, path));
+    if (!path.empty())
+      findings.push_back(
+          certificate_finding(host, path, "nobody is let into etcd with it", "metadata_log in mdsd.json"));
   findings.push_back(copies(log));
   findings.push_back(election(host));
   return findings;

@@ -24,6 +24,8 @@ Findings check_source_port(const Host& host);
 Findings check_clock(const Host& host);
 // Of a metadata server that shares a log in etcd: nothing else is looked at elsewhere. Takes four seconds there.
 Findings check_cluster(const Host& host);
+// Who may control the bricks of this host, and with what its metadata server reaches others'.
+Findings check_control(const Host& host);
 // `server`: "host" or "host:port" of an MDS.
 Findings check_server(const Host& host, const std::string& server);
 // A server by its console: what it says of its own health, and how far its clock is from `now`.

@@ -69,6 +69,7 @@ Findings examine(const Host& host, const DoctorOptions& options) {
   add(check_source_port(host));
   add(check_clock(host));
   add(check_cluster(host));
+  add(check_control(host));
   if (!options.server.empty()) add(check_server(host, options.server));
   if (options.console != nullptr) add(check_console(*options.console, std::chrono::system_clock::now()));
   return all;

@@ -16,19 +16,26 @@
 namespace pnfsrdma::cli {
 namespace {
 
-constexpr const char* kDaemon = "pnfsrdma-mdsd";
 constexpr size_t kAnswerBytesMax = size_t{1} << 20;
+
+std::string place_of_daemon(const char* name) {
+  std::error_code error;
+  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const auto& folder : {here, here.parent_path() / "sbin"}) {
+    const std::string program = folder / name;
+    if (!error && ::access(program.c_str(), X_OK) == 0) return program;
+  }
+  return name;
+}
 
 }  // namespace
 
 std::string daemon_program() {
-  std::error_code error;
-  const auto here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  for (const auto& folder : {here, here.parent_path() / "sbin"}) {
-    const std::string program = folder / kDaemon;
-    if (!error && ::access(program.c_str(), X_OK) == 0) return program;
-  }
-  return kDaemon;
+  return place_of_daemon("pnfsrdma-mdsd");
+}
+
+std::string brick_program() {
+  return place_of_daemon("pnfsrdma-brickd");
 }
 
 Outcome<std::string> output_of(const std::vector<std::string>& words) {

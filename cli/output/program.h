@@ -14,5 +14,7 @@ Outcome<std::string> output_of(const std::vector<std::string>& words);
 
 // pnfsrdma-mdsd: beside this program as it was built, then as it is installed; else wherever PATH has it.
 std::string daemon_program();
+// pnfsrdma-brickd, likewise.
+std::string brick_program();
 
 }  // namespace pnfsrdma::cli

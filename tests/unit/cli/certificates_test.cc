@@ -44,6 +44,15 @@ TEST_F(Certificates, OfAMemberAreGoodForServersAndClients) {
   EXPECT_FALSE(trusts(make_authority()->certificate, certificate, "ssl_server"));
 }
 
+// With it a host could ask etcd and have all metadata, or control the bricks of others.
+TEST_F(Certificates, OfAHostWithBricksAloneAreGoodForServersOnly) {
+  const std::string certificate =
+      *sign(authority, *public_key_of(*make_private_key()), "brick-1", "192.0.2.7", CertificateUse::kBrick);
+  EXPECT_TRUE(trusts(authority.certificate, certificate, "ssl_server"));
+  EXPECT_FALSE(trusts(authority.certificate, certificate, "ssl_client"));
+  EXPECT_EQ(X509_check_ip_asc(read(certificate).get(), "192.0.2.7", 0), 1);
+}
+
 TEST_F(Certificates, NameTheAddressTheyAreFor) {
   EXPECT_EQ(X509_check_ip_asc(read(sign_for("192.0.2.1")).get(), "192.0.2.1", 0), 1);
   EXPECT_NE(X509_check_ip_asc(read(sign_for("192.0.2.1")).get(), "192.0.2.2", 0), 1);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/doctor/checks.h"
-#include "shared/base/owned.h"
+#include "tests/unit/cli/certificate_that_ends.h"
 #include "tests/unit/cli/fake_host.h"
 
 namespace pnfsrdma::cli {
@@ -15,21 +13,6 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-
-// Signs itself.
-std::string certificate_that_ends_in(int days) {
-  const Owned<EVP_PKEY, EVP_PKEY_free> key(EVP_EC_gen("P-256"));
-  const Owned<X509, X509_free> made(X509_new());
-  X509_gmtime_adj(X509_getm_notBefore(made.get()), -3600L * 24 * 100);
-  X509_gmtime_adj(X509_getm_notAfter(made.get()), 3600L * 24 * days + 600);
-  X509_set_pubkey(made.get(), key.get());
-  X509_sign(made.get(), key.get(), EVP_sha256());
-  const Owned<BIO, BIO_free_all> text(BIO_new(BIO_s_mem()));
-  PEM_write_bio_X509(text.get(), made.get());
-  char* bytes = nullptr;
-  const long size = BIO_get_mem_data(text.get(), &bytes);
-  return {bytes, static_cast<size_t>(size)};
-}
 
 // A metadata server with two others, all well.
 class DoctorOfACluster : public ::testing::Test {

@@ -15,13 +15,18 @@ namespace {
 
 TEST(InvitationToken, IsReadAsItWasShown) {
   const InvitationToken token{
-      .door = "https://192.0.2.1:8444", .authority = "ab", .secret = "cd", .witness = true};
+      .door = "https://192.0.2.1:8444", .authority = "ab", .secret = "cd", .guest = Guest::kWitness};
   const auto read = InvitationToken::parse(token.text());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->door, token.door);
   EXPECT_EQ(read->authority, token.authority);
   EXPECT_EQ(read->secret, token.secret);
-  EXPECT_TRUE(read->witness);
+  EXPECT_EQ(read->guest, Guest::kWitness);
+  for (const Guest guest : {Guest::kServer, Guest::kBrick}) {
+    const InvitationToken other{
+        .door = "https://192.0.2.1:8444", .authority = "ab", .secret = "cd", .guest = guest};
+    EXPECT_EQ(InvitationToken::parse(other.text())->guest, guest);
+  }
   for (const std::string& text : {std::string(), std::string("e30"), token.text().substr(0, 40),
                                   token.text() + "=", std::string("not a token")})
     EXPECT_FALSE(InvitationToken::parse(text)) << text;
@@ -67,7 +72,7 @@ class Invitation : public ::testing::Test {
 
   std::string folder;
   const CertificatePair authority = *make_authority();
-  InvitationToken token{.door = {}, .authority = {}, .secret = "open", .witness = false};
+  InvitationToken token{.door = {}, .authority = {}, .secret = "open", .guest = Guest::kServer};
   std::future<Outcome<JoinRequest>> came;
 };
 

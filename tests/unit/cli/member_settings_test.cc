@@ -75,6 +75,20 @@ TEST(MemberSettings, TheServerAsksItsOwnHostFirstAndKeepsWhatItHas) {
   EXPECT_EQ(metadata_log_of(second(), {}, {{"copies", "192.0.2.9:1"}})["copies"], "192.0.2.9:1");
 }
 
+TEST(MemberSettings, ABrickGetsTlsAndKeepsWhatItHas) {
+  const json fresh = control_of("192.0.2.7", {}, json());
+  EXPECT_EQ(fresh["tcp"], "192.0.2.7:20050");
+  EXPECT_EQ(fresh["tls"]["certificate"], "/etc/pnfsrdma/cluster/brick.pem");
+  const json kept =
+      control_of("2001:db8::7", {},
+                 {{"unix", "/run/b"}, {"tcp", "[::]:7"}, {"tls", {{"peers", {"alpha"}}, {"key", "/old"}}}});
+  EXPECT_EQ(kept["tcp"], "[::]:7");
+  EXPECT_EQ(kept["unix"], "/run/b");
+  EXPECT_EQ(kept["tls"]["peers"], json({"alpha"}));
+  EXPECT_EQ(kept["tls"]["key"], "/etc/pnfsrdma/cluster/brick.key");
+  EXPECT_EQ(control_of("2001:db8::7", {}, json())["tcp"], "[2001:db8::7]:20050");
+}
+
 TEST(MemberSettings, AddressesOfIpv6HaveBrackets) {
   EXPECT_EQ(https_url("2001:db8::1", 2379), "https://[2001:db8::1]:2379");
 }
