@@ -18,6 +18,7 @@ import time
 from network import SWITCH, Network, remove
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "integration"))
+from authority import Authority
 from cluster import wait_until
 
 MEMBERS = ["etcd-1", "etcd-2", "etcd-3"]
@@ -228,6 +229,7 @@ class Installation:
         self.clients = [f"client-{number}" for number in range(1, clients + 1)]
         self.network = Network(prefix, [*MEMBERS, *SERVERS, *BRICKS, *self.clients])
         self.etcd = Etcd(self.network, self.home)
+        self.authority = Authority(self.home, "ca")  # of the control of bricks
         self.bricks = {name: self.configure("brickd", name, self.brick_settings(name)) for name in BRICKS}
         self.servers = {name: self.configure("mdsd", name, self.server_settings(name), restarted=True) for name in SERVERS}
 
@@ -240,12 +242,15 @@ class Installation:
 
     def brick_settings(self, name):
         address = self.network.address(name)
+        self.authority.issue(name, "serverAuth", address)
         return {"pool": {"path": str(self.home / name / "pool.img"), "size": "256M"},
-                "control": {"unix": "", "tcp": f"{address}:{CONTROL_PORT}"}, "data": {"listen": [f"{address}:{DATA_PORT}"]}}
+                "control": {"unix": "", "tcp": f"{address}:{CONTROL_PORT}", "tls": self.authority.files(name)}, "data": {"listen": [f"{address}:{DATA_PORT}"]}}
 
     def server_settings(self, name):
+        self.authority.issue(name, "clientAuth", self.network.address(name))
         return {"listen": [f"{self.network.address(name)}:2049"], "data_directory": str(self.home / name),
                 "bricks": [f"tcp:{self.network.address(brick)}:{CONTROL_PORT}" for brick in BRICKS],
+                "brick_tls": self.authority.files(name),
                 "metadata_log": {"endpoints": self.etcd.endpoints, "name": name},
                 "console": {"socket": str(self.home / f"{name}.sock"), "listen": []},
                 "exports": [{"path": "/", "root_squash": False, "clients": ["10.87.0.0/24"]}]}

@@ -44,6 +44,7 @@ class Host:
         self.home.mkdir()
         self.folder, self.settings = self.home / "cluster", self.home / "etcd.default"
         self.config = config or self.home / "none.json"
+        self.brick_config = self.home / "brickd.json"
         self.ports = ["--client-port", str(free_port()), "--peer-port", str(free_port())]
         self.settings.write_text("# ETCD_NAME=\"hostname\"\n")
         self.etcd = None
@@ -52,7 +53,7 @@ class Host:
     def command(self, verb, *words):
         paths = ["--directory", str(self.folder)]
         if verb != "invite":
-            paths += ["--config", str(self.config), "--etcd-config", str(self.settings)]
+            paths += ["--config", str(self.config), "--etcd-config", str(self.settings), "--brick-config", str(self.brick_config)]
             paths += [] if self.units else ["--no-start"]
         return [f"{BIN}/pnfsrdma", "--socket", str(self.home / "console.sock"), "cluster", verb, *words, *paths]
 
@@ -160,6 +161,64 @@ class ClusterCommands(unittest.TestCase):
 
     def wait_for(self, socket, wanted, what):
         wait_until(lambda: (now := self.status(socket)) is not None and wanted(now), SECONDS, what)
+
+    def test_a_host_with_bricks_alone_is_controlled_by_members_only(self):
+        first, brick = self.first, Host(self.home / "hosts", "rack-7", 7)
+        first.become("init")
+        first.start_etcd()
+        wait_until(lambda: "next: systemctl enable" not in first.become("init"), SECONDS, "etcd answers")
+        (self.home / "brick.json").rename(brick.brick_config)
+        values = json.loads(brick.brick_config.read_text())
+        port = free_port()
+        brick.brick_config.write_text(SERVED + json.dumps(values | {"control": {"unix": "", "tcp": f"{brick.address}:{port}"}}, indent=1)[1:])
+
+        token, waiting = self.invite("--brick")
+        self.assertIn("would: ask", brick.run("join", token, "--address", brick.address, "--name", "rack-7", "--dry-run"))
+        self.assertFalse(brick.folder.exists())
+        self.assertIn("is member mds", first.run("join", token, code=CONFLICT))
+        said = brick.run("join", token, "--address", brick.address, "--name", "rack-7")
+        self.assertEqual(waiting.wait(timeout=30), DONE)
+        self.assertIn(f"pnfsrdma brick add tcp:{brick.address}:{port}", said)
+        self.assertEqual(sorted(path.name for path in brick.folder.iterdir()), ["brick.key", "brick.pem", "ca.pem"])
+        self.assertEqual(stat.S_IMODE((brick.folder / "brick.key").stat().st_mode), 0o600)
+        self.assertIn(SERVED[2:], brick.brick_config.read_text(), "comments stay")
+        control = settings_of(brick.brick_config)["control"]
+        self.assertEqual((control["tcp"], control["tls"]["certificate"]), (f"{brick.address}:{port}", str(brick.folder / "brick.pem")))
+        self.assertFalse(brick.settings.read_text().startswith("# By pnfsrdma"), "it has no etcd")
+
+        # Its certificate opens nothing else: etcd, of which it has the authority.
+        def ask_etcd(certificate, key):
+            url = json.loads((first.folder / "member.json").read_text())
+            return subprocess.run(["curl", "-sS", "--cacert", str(brick.folder / "ca.pem"), "--cert", str(certificate), "--key", str(key),
+                                   "-d", "{}", f"https://{first.address}:{url['client_port']}/v3/cluster/member/list"],
+                                  capture_output=True, text=True, check=False, timeout=60)
+        self.assertIn("members", ask_etcd(first.folder / "mds.pem", first.folder / "mds.key").stdout)
+        self.assertNotEqual(ask_etcd(brick.folder / "brick.pem", brick.folder / "brick.key").returncode, 0)
+
+        # With another token the same key gets another certificate.
+        before = (brick.folder / "brick.key").read_bytes(), (brick.folder / "brick.pem").read_bytes()
+        token, waiting = self.invite("--brick")
+        self.assertIn("systemctl reload pnfsrdma-brickd", brick.run("join", token, "--address", brick.address, "--name", "rack-7"))
+        self.assertEqual((brick.folder / "brick.key").read_bytes(), before[0])
+        self.assertNotEqual((brick.folder / "brick.pem").read_bytes(), before[1])
+
+        # The member controls it, as it is told to.
+        config = settings_of(first.config) | {"bricks": [f"tcp:{brick.address}:{port}"]}
+        first.config.write_text(json.dumps(config))
+        said = first.run("join")
+        self.assertIn("brick_tls", said)
+        tls = json.loads(said[said.index('"brick_tls": ') + len('"brick_tls": '):said.index("}, and systemctl") + 1])
+        first.config.write_text(json.dumps(config | {"brick_tls": tls}))
+        self.assertNotIn("brick_tls", first.run("join"))
+        (self.home / "brick.json").symlink_to(brick.brick_config)
+        self.cluster.format()
+        self.cluster.start_brick()
+        self.launch("mds", "ready")
+        mount = self.cluster.mount(proto="tcp")
+        (mount / "file").write_bytes(b"x" * 5_000_000)
+        mount.unmount()
+        self.assertIn("tls=mds", self.cluster.log("brick"))
+        self.cluster.stop("mds")  # while there is its log
 
     def test_three_hosts_become_a_cluster_and_one_is_lost(self):
         cluster, first, second, witness = self.cluster, self.first, self.second, self.witness
