@@ -113,6 +113,9 @@ std::optional<FileSystem::Entry> FileSystem::known_entry(const Inode& directory,
   if (!inode || inode->name_is_lost() || inode->has_old_name(now)) return std::nullopt;
   const auto known = beliefs_.believed(*inode, now);
   if (!known) return std::nullopt;
+  // Its handle may have ended with that one.
+  if (S_ISDIR(known->attributes.status.st_mode) && known->known_at <= handle_ended_at_.load())
+    return std::nullopt;
   const std::shared_ptr<Inode> counted = parts_.inodes.look_up(inode->handle, inode->id);
   if (counted != inode) {  // forgotten meanwhile
     forget_lookups(counted->node, 1);
@@ -121,6 +124,11 @@ std::optional<FileSystem::Entry> FileSystem::known_entry(const Inode& directory,
   const Shown shown{Beliefs::with_local_view(*inode, known->attributes), seconds_of(known->left)};
   inode->told_kernel(shown.attributes);
   return entry_of(inode, shown);
+}
+
+void FileSystem::handle_ended(Inode& asked) {
+  asked.expire();
+  handle_ended_at_ = parts_.clock.now();
 }
 
 void FileSystem::named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,

@@ -200,6 +200,9 @@ class FileSystem {
   Entry entry_of(std::shared_ptr<Inode> inode, const Shown& shown) const;
   // The same of a name that is known, in no call, with one lookup more. None: ask the server.
   std::optional<Entry> known_entry(const Inode& directory, std::string_view name, SteadyTime now);
+  // The server knows the handle no more by which something was asked. It may have been that of a directory on the way,
+  // so names of directories that are known so far are asked for again.
+  void handle_ended(Inode& asked);
   // The kernel forgets so many lookups of it.
   void forget_lookups(fuse_ino_t node, uint64_t lookups);
   // The kernel is told that this is `name`. `done`: the operation of ours that has made the name so.
@@ -337,6 +340,7 @@ class FileSystem {
   std::atomic<uint64_t> small_file_size_ = 0;
   FirstReads first_reads_;
   SecondOpens second_opens_, second_exchanges_;
+  std::atomic<SteadyTime> handle_ended_at_{SteadyTime::min()};
   CloneOffers clone_offers_;
   KernelHandles<OpenFile> open_files_;
   KernelHandles<DirectoryStream> open_directories_;

@@ -38,7 +38,7 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
     const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
     if (error == ENOENT && before != nullptr && before->attributes.change)
       directory->name_is_absent(name, *before->attributes.change);
-    if (error == ESTALE) directory->expire();
+    if (error == ESTALE) handle_ended(*directory);
   }
   if (error != 0) {
     (void)second_opens_.take(fuse_req_ctx(request)->pid);  // there is nothing to open a second time

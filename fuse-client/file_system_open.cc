@@ -133,7 +133,7 @@ void FileSystem::open(fuse_req_t request, fuse_ino_t node, fuse_file_info* info)
   }
   if (answer->by_name != ByName::kDone) answer.emplace(try_open(request, file, nullptr, info->flags));
   if (answer->error != 0) {
-    if (answer->error == ESTALE) file->expire();
+    if (answer->error == ESTALE) handle_ended(*file);
     opens_.close_if_last(file, file->open_failed());
     fuse_reply_err(request, answer->error);
     return;
@@ -181,10 +181,12 @@ FileSystem::OpenAnswer FileSystem::try_open(fuse_req_t request, const std::share
   if (reply.results.empty() || reply.results.size() > open_at || name == nullptr) return answer;
   // It failed before the OPEN. Who may not search the directory has the file by other ways.
   switch (reply.status) {
-    case nfs4::Status::kNoEnt:
-    case nfs4::Status::kNotSame:
     case nfs4::Status::kStale:
     case nfs4::Status::kFhExpired:
+      handle_ended(*file);
+      [[fallthrough]];
+    case nfs4::Status::kNoEnt:
+    case nfs4::Status::kNotSame:
       answer.by_name = ByName::kLeadsElsewhere;
       break;
     default:

@@ -69,7 +69,7 @@ std::optional<Inode::Believed> Inode::believed(SteadyTime now, std::optional<uin
   if (data_version && *data_version != known_versions_.data) return std::nullopt;
   const bool has_links = !S_ISDIR(known_->status.st_mode) && known_->status.st_nlink > 1;
   if (has_links && known_versions_.name_changes < lost_link) return std::nullopt;
-  return Believed{*known_, std::chrono::duration_cast<Milliseconds>(until - now)};
+  return Believed{*known_, std::chrono::duration_cast<Milliseconds>(until - now), known_at_};
 }
 
 bool Inode::name_changed(uint64_t asked, uint64_t number) {

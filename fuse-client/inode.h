@@ -81,6 +81,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   struct Believed {
     client::FileAttributes attributes;
     Milliseconds left;
+    SteadyTime known_at;  // when the server was asked for them
   };
   std::optional<Believed> believed(SteadyTime now, std::optional<uint64_t> data_version,
                                    uint64_t lost_link = 0, SteadyTime lease_end = {}) const;
