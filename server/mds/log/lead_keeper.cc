@@ -56,6 +56,11 @@ void LeadKeeper::wrote(LogPosition position, uint64_t bytes) {
   written->bytes += bytes;
 }
 
+void LeadKeeper::loop_ends() {
+  ending_ = true;
+  turned_ = (clock_.now() + kEndTime - kLeadTime).time_since_epoch().count();
+}
+
 void LeadKeeper::run() {
   bool goes_on = false;
   do {
@@ -78,9 +83,10 @@ bool LeadKeeper::renew() {
   const SteadyTime sent = clock_.now();
   if (loop_stands(sent)) {
     term_.end();
-    log_error("mds", "lead-ended error=\"the control loop stands still\" what=\"another server may serve\"");
+    const char* why = ending_ ? "the end of this daemon takes too long" : "the control loop stands still";
+    log_error("mds", "lead-ended error=\"{}\" what=\"another server may serve\"", why);
     lead_lost_ = true;
-    options_.lost(Error(ESTALE, "the control loop stood still"));
+    options_.lost(Error(ESTALE, why));
     return false;
   }
   const PositionRow durable{durable_, options_.place};

@@ -44,9 +44,13 @@ class LeadKeeper {
   // This server has written the log up to here, the value there with so many bytes. Any thread.
   void wrote(LogPosition position, uint64_t bytes);
   // The control loop turns. Once it has been called it must be again and again, until loop_ends(): a loop that stands
-  // still for kLeadTime is not to keep others from the lead. Any thread.
-  void loop_turns() { turned_ = clock_.now().time_since_epoch().count(); }
-  void loop_ends() { turned_ = 0; }
+  // still for kLeadTime is not to keep others from the lead, nor is an end of the daemon that takes longer than
+  // kEndTime. Any thread.
+  void loop_turns() {
+    if (!ending_) turned_ = clock_.now().time_since_epoch().count();
+  }
+  void loop_ends();
+  static constexpr Milliseconds kEndTime{10'000};
 
   // The log keeps no more for a server that does not follow; then it has to begin with a copy.
   static constexpr uint64_t kWindowBytesMax = uint64_t{512} << 20;
@@ -83,7 +87,8 @@ class LeadKeeper {
   LeadTerm& term_;
   const Options options_;
   std::atomic<LogPosition> durable_;
-  std::atomic<SteadyTime::rep> turned_ = 0;  // 0: not yet, or no more
+  std::atomic<SteadyTime::rep> turned_ = 0;  // 0: not yet
+  std::atomic<bool> ending_ = false;
   Guarded<Written> written_;
   // The thread's own.
   std::deque<Written> history_;

@@ -6,21 +6,11 @@
 #include <cerrno>
 
 #include "shared/base/sync.h"
+#include "tests/doubles/jumping_clock.h"
 #include "tests/doubles/metadata/memory_key_server.h"
 
 namespace pnfsrdma::mds {
 namespace {
-
-// Goes on by itself, and further when it is told to. Thread-safe.
-class JumpingClock final : public Clock {
- public:
-  SteadyTime now() const override { return steady_now() + Milliseconds(ahead_); }
-  WallTime wall_now() const override { return {}; }
-  void advance(Milliseconds by) { ahead_ += by.count(); }
-
- private:
-  std::atomic<int64_t> ahead_ = 0;
-};
 
 // A connection that writes down what is asked: 'r'enewals, 'm'embers, 'e'rasures with their size, compactions ('f').
 class Recorded final : public KeyServer {
@@ -148,6 +138,21 @@ TEST_F(Keeper, ALoopThatStandsLosesTheLead) {
   keeper_->loop_turns();
   clock_.advance(kLeadTime - Milliseconds(100));
   wait_until([&] { return lost_.lock()->has_value(); });
+  EXPECT_EQ((*lost_.lock())->number(), ESTALE);
+  EXPECT_FALSE(term_.holds());
+}
+
+// Whatever holds it up, nobody else serves meanwhile.
+TEST_F(Keeper, AnEndOfTheDaemonThatHangsLosesTheLead) {
+  open(options());
+  keeper_->loop_turns();
+  keeper_->loop_ends();
+  keeper_->loop_turns();  // a turn or two of what ends
+  const SteadyTime begun = clock_.now();
+  wait_long_until([&] { return clock_.now() - begun > kLeadTime + Milliseconds(2000); });
+  EXPECT_FALSE(lost_.lock()->has_value());
+  EXPECT_TRUE(term_.holds());
+  wait_long_until([&] { return lost_.lock()->has_value(); });
   EXPECT_EQ((*lost_.lock())->number(), ESTALE);
   EXPECT_FALSE(term_.holds());
 }
