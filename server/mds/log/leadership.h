@@ -24,7 +24,7 @@ inline constexpr Milliseconds kClockDrift{250};
 // The value of the leader's key.
 struct LeadClaim {
   std::string name;   // of the server, as configured
-  std::string start;  // another one with each start of a daemon, 32 hexadecimal digits
+  std::string start;  // another one with each try to take the lead, 32 hexadecimal digits
   // Of the host's boot and the metadata's directory. The engine lets one process at a time have that directory: who has
   // it, and finds the claim of an earlier process there, knows that this one has ended.
   std::string place;

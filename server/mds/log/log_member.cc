@@ -57,7 +57,7 @@ LogMember::LogMember(EventLoop& loop, Random& random, Options options)
       random_(random),
       options_(std::move(options)),
       keys_{options_.prefix},
-      claim_{options_.name, random_digits(random), options_.place, options_.copies},
+      claim_{options_.name, {}, options_.place, options_.copies},
       server_(options_.connect()),
       watch_(options_.place),
       last_revision_(kNever),
@@ -254,6 +254,8 @@ Result<std::optional<size_t>> LogMember::follow(Follower& follower) {
 void LogMember::try_take(const LogPoint& last) {
   const LeadWatch::Seen& seen = watch_.seen();
   const SteadyTime sent = options_.clock.now();
+  // What is found in the key later is of this try: an earlier one may have been done, and its time be over.
+  claim_.start = random_digits(random_);
   KeyTransaction take{.if_all = {{keys_.leader(), seen.leader},
                                  {keys_.renewal(), seen.renewal},
                                  {keys_.trimmed(), trimmed_revision_}},

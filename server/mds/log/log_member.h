@@ -105,7 +105,7 @@ class LogMember {
   Random& random_;
   const Options options_;
   const LogKeys keys_;
-  const LeadClaim claim_;
+  LeadClaim claim_;  // of the last try to take the lead
   const std::unique_ptr<KeyServer> server_;
   StorePosition position_;
   LeadWatch watch_;

@@ -7,6 +7,7 @@
 
 #include "server/mds/meta/format_version.h"
 #include "server/mds/meta/keys.h"
+#include "tests/doubles/jumping_clock.h"
 #include "tests/doubles/metadata/memory_key_server.h"
 #include "tests/doubles/metadata/memory_store.h"
 
@@ -487,6 +488,31 @@ TEST_F(Member, WhatItDoesIsSaid) {
   Server b(loop_, server_, lead_clock_, "b");
   EXPECT_FALSE(follow(b, 5).value());
   EXPECT_EQ(b.status, "standby: follows a, has the log up to 1, 0 behind");
+}
+
+// What it left there nobody has renewed since: another server may take it at that moment.
+TEST_F(Member, AnEarlierTakeIsNotTakenForALaterOne) {
+  JumpingClock clock;
+  Server b(loop_, server_, clock, "b");
+  ASSERT_FALSE(follow(b, 1).value());
+  KeyRevision first = 0;
+  when_taken("b", [&] {
+    sleep_for(Milliseconds(200));  // renewed once
+    first = server_.rows()[keys_.leader()].revision;
+    write_value(1, "x", "1");
+    b.disk().full = true;
+    clock.advance(kLeadTime + Milliseconds(1000));  // the lead is over, and can be given back no more
+  });
+  int looks = 0;
+  ASSERT_TRUE(b.lead([&] {
+                 if (b.disk().full && ++looks == 20) {
+                   b.disk().full = false;
+                   const auto lost = MemoryKeys::Fault::kLostRequest;
+                   server_.plan({lost, lost, lost});
+                 }
+                 return false;
+               }).value());
+  EXPECT_GT(server_.rows()[keys_.leader()].revision, first);
 }
 
 TEST_F(Member, ARequestForTheLeadThatArrivesLateChangesNothing) {
