@@ -2,35 +2,68 @@
 #include "server/mds/log/copy_server.h"
 
 #include <httplib.h>
+#include <poll.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
+#include "server/mds/log/copy_connection.h"
 #include "server/mds/log/copy_stream.h"
 #include "server/mds/log/log_keys.h"
 #include "server/mds/meta/rocksdb_store.h"
-#include "shared/base/guarded.h"
 #include "shared/base/log.h"
+#include "shared/rpc/socket_address.h"
 
 namespace pnfsrdma::mds {
 namespace {
 
-constexpr auto kCopyPatience = std::chrono::seconds(20);
 constexpr Milliseconds kLookAgain{20};
-constexpr size_t kThreads = 2;  // one gives the copy, one says that it is busy
+constexpr int kAcceptLookMs = 100;  // how often the acceptor looks whether it is to stop
+constexpr int kCopyBacklog = 16;
 
 }  // namespace
 
-struct CopyServer::Http {
-  explicit Http(const Options& options)
-      : server(options.certificate.c_str(), options.key.c_str(), options.authority.c_str()) {}
-  httplib::SSLServer server;
+// httplib's parser and writer, without its listener.
+class CopyServer::Http final : public httplib::SSLServer {
+ public:
+  explicit Http(CopyServer& server)
+      : SSLServer(server.options_.certificate.c_str(), server.options_.key.c_str(),
+                  server.options_.authority.c_str()) {
+    Get(kPath, [&server](const httplib::Request& asked, httplib::Response& response) {
+      server.give(asked, response);
+    });
+  }
+
+  // What httplib asks when it wonders whether it is stopping.
+  void use(int listening) { svr_sock_ = listening; }
+  // One request.
+  void serve(CopyConnection& connection) {
+    bool closed = false;
+    process_one(*this, connection, closed);
+  }
+
+ private:
+  // The versions of httplib in Debian 12 and 13 differ in what they want to be told.
+  template <typename Self>
+  static void process_one(Self& self, CopyConnection& connection, bool& closed) {
+    const auto whole = [&connection](httplib::Request& request) {
+      request.ranges.clear();
+      request.remote_addr = connection.peer();
+    };
+    if constexpr (requires { self.process_request(connection, true, closed, whole); }) {
+      self.process_request(connection, true, closed, whole);
+    } else {
+      self.process_request(connection, "", 0, "", 0, true, closed, whole);
+    }
+  }
 };
 
 CopyServer::CopyServer(EventLoop& loop, KeyValueStore& store, Options options)
-    : loop_(loop), store_(store), options_(std::move(options)), http_(std::make_unique<Http>(options_)) {}
+    : loop_(loop), store_(store), options_(std::move(options)), http_(std::make_unique<Http>(*this)) {}
 
 Result<std::unique_ptr<CopyServer>> CopyServer::start(EventLoop& loop, KeyValueStore& store,
                                                       Options options) {
@@ -41,73 +74,126 @@ Result<std::unique_ptr<CopyServer>> CopyServer::start(EventLoop& loop, KeyValueS
 
 CopyServer::~CopyServer() {
   stopping_ = true;
-  http_->server.stop();
-  if (thread_.joinable()) thread_.join();
+  if (acceptor_.joinable()) acceptor_.join();
+  connections_.lock().wait(all_gone_, [](const Connections& connections) { return connections.open == 0; });
   remove_copy();
 }
 
 Result<> CopyServer::begin() {
-  httplib::SSLServer& server = http_->server;
-  if (!server.is_valid())
+  if (!http_->is_valid())
     return fail(EINVAL, "config: metadata_log: ca_file, certificate or key cannot be used");
-  const size_t colon = options_.listen.rfind(':');
-  const auto port = parse_decimal(options_.listen.substr(colon + 1));
-  if (colon == std::string::npos || !port || *port > UINT16_MAX)
-    return fail(EINVAL, "config: metadata_log.copies must be of the form \"host:port\"");
+  TRY(listen());
   remove_copy();
-  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  // Nobody else beside it: the default lets others share the port.
-  server.set_socket_options([](socket_t socket) {
-    const int yes = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  });
-  server.set_read_timeout(kCopyPatience);
-  server.set_write_timeout(kCopyPatience);
-  server.set_keep_alive_max_count(1);
-  server.Get(kPath, [this](const httplib::Request& asked, httplib::Response& response) {
-    if (busy_.exchange(true)) {
-      response.status = 503;
-      return;
-    }
-    const Result<> made = make_copy();
-    auto opened = made ? CopyWriter::open(options_.directory) : std::unexpected(made.error());
-    if (!opened) {
-      log_error("mds", "copy-not-given to={} error=\"{}\"", asked.remote_addr, opened.error().to_string());
-      remove_copy();
-      busy_ = false;
-      response.status = 500;
-      return;
-    }
-    log_info("mds", "copy-begun to={} files={}", asked.remote_addr, (*opened)->files());
-    const std::shared_ptr<CopyWriter> writer = std::move(*opened);
-    response.set_chunked_content_provider(
-        "application/octet-stream",
-        [writer](size_t, httplib::DataSink& sink) {
-          const auto piece = writer->next();
-          if (!piece) return false;
-          if (!piece->empty()) return sink.write(piece->data(), piece->size());
-          sink.done();
-          return true;
-        },
-        [this, to = asked.remote_addr](bool whole) {
-          whole ? log_info("mds", "copy-given to={}", to) : log_warning("mds", "copy-broken-off to={}", to);
-          remove_copy();
-          busy_ = false;
-        });
-  });
-  std::string host = options_.listen.substr(0, colon);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);  // IPv6
-  port_ = static_cast<int>(*port);
-  if (port_ == 0)
-    port_ = server.bind_to_any_port(host);
-  else if (!server.bind_to_port(host, port_))
-    port_ = -1;
-  if (port_ < 0)
-    return fail(EADDRINUSE, "nobody can listen at " + options_.listen + " (metadata_log.copies)");
-  thread_ = Thread([&server] { server.listen_after_bind(); });
-  while (!server.is_running()) sleep_for(kLookAgain);
+  http_->use(listening_.get());
+  acceptor_ = Thread([this] { accept_loop(); });
   log_info("mds", "copies-listening address={}", options_.listen);
   return {};
+}
+
+Result<> CopyServer::listen() {
+  const size_t colon = options_.listen.rfind(':');
+  const auto address = rpc::SocketAddress::parse(options_.listen);
+  if (colon == std::string::npos || !parse_decimal(options_.listen.substr(colon + 1)) ||
+      (!address && address.error().number() == EINVAL))
+    return fail(EINVAL, "config: metadata_log.copies must be of the form \"host:port\"");
+  const auto nobody = [&](const Error& why) {
+    return fail(EADDRINUSE,
+                "nobody can listen at " + options_.listen + " (metadata_log.copies): " + why.what());
+  };
+  if (!address) return nobody(address.error());
+  // Whoever has gone between poll and accept must not hold the acceptor.
+  listening_ = FileDescriptor(::socket(address->family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int yes = 1;
+  setsockopt(listening_.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (!listening_ || ::bind(listening_.get(), address->data(), address->size()) != 0 ||
+      ::listen(listening_.get(), kCopyBacklog) != 0) {
+    return nobody(Error::from_errno("listen"));
+  }
+  TRY_ASSIGN(const rpc::SocketAddress bound, rpc::SocketAddress::local_of(listening_.get()));
+  port_ = bound.port();
+  return {};
+}
+
+bool CopyServer::admit(const std::string& peer) {
+  auto connections = connections_.lock();
+  const auto of_peer = connections->by_peer.find(peer);
+  if (connections->open >= kConnectionsMax) return false;
+  if (of_peer != connections->by_peer.end() && of_peer->second >= kConnectionsPerPeerMax) return false;
+  ++connections->open;
+  ++connections->by_peer[peer];
+  return true;
+}
+
+void CopyServer::leave(const std::string& peer) {
+  auto connections = connections_.lock();
+  --connections->open;
+  if (--connections->by_peer[peer] == 0) connections->by_peer.erase(peer);
+  // With the lock held: whoever waits destroys the condition.
+  all_gone_.notify_all();
+}
+
+void CopyServer::accept_loop() {
+  while (!stopping_) {
+    pollfd waited{.fd = listening_.get(), .events = POLLIN, .revents = 0};
+    if (poll(&waited, 1, kAcceptLookMs) > 0) accept_one();
+  }
+}
+
+void CopyServer::accept_one() {
+  FileDescriptor socket(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!socket) {
+    // Out of descriptors, or the peer has gone again: neither ends the acceptor.
+    sleep_for(kLookAgain);
+    return;
+  }
+  const auto address = rpc::SocketAddress::peer_of(socket.get());
+  if (!address || !admit(address->host())) return;
+  const std::string peer = address->host();
+  try {
+    Thread([this, peer, socket = std::move(socket)]() mutable {
+      serve(std::move(socket));
+      leave(peer);
+    }).detach();
+  } catch (const std::system_error&) {  // no thread
+    leave(peer);
+  }
+}
+
+void CopyServer::serve(FileDescriptor socket) {
+  CopyConnection connection(std::move(socket), http_->ssl_context(), stopping_);
+  if (connection.handshake()) http_->serve(connection);
+}
+
+void CopyServer::give(const httplib::Request& asked, httplib::Response& response) {
+  if (busy_.exchange(true)) {
+    response.status = 503;
+    return;
+  }
+  const Result<> made = make_copy();
+  auto opened = made ? CopyWriter::open(options_.directory) : std::unexpected(made.error());
+  if (!opened) {
+    log_error("mds", "copy-not-given to={} error=\"{}\"", asked.remote_addr, opened.error().to_string());
+    remove_copy();
+    busy_ = false;
+    response.status = 500;
+    return;
+  }
+  log_info("mds", "copy-begun to={} files={}", asked.remote_addr, (*opened)->files());
+  const std::shared_ptr<CopyWriter> writer = std::move(*opened);
+  response.set_chunked_content_provider(
+      "application/octet-stream",
+      [writer](size_t, httplib::DataSink& sink) {
+        const auto piece = writer->next();
+        if (!piece) return false;
+        if (!piece->empty()) return sink.write(piece->data(), piece->size());
+        sink.done();
+        return true;
+      },
+      [this, to = asked.remote_addr](bool whole) {
+        whole ? log_info("mds", "copy-given to={}", to) : log_warning("mds", "copy-broken-off to={}", to);
+        remove_copy();
+        busy_ = false;
+      });
 }
 
 Result<> CopyServer::make_copy() {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/log/copy_server.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +16,7 @@
 #include <set>
 
 #include "server/mds/log/copy_client.h"
+#include "server/mds/log/copy_connection.h"
 #include "server/mds/meta/rocksdb_store.h"
 #include "shared/base/x509.h"
 
@@ -87,20 +93,55 @@ class Copies : public ::testing::Test {
     ASSERT_TRUE(started) << started.error().to_string();
     server_ = std::move(*started);
   }
+  CopySource source(const Authority& authority) const {
+    return {"https://127.0.0.1:" + std::to_string(server_->port()), authority.file("ca.pem"),
+            authority.file("member.pem"), authority.file("member.key")};
+  }
   // While the loop turns.
-  Result<> take(const Authority& authority, bool stop = false) {
-    const CopySource source{"https://127.0.0.1:" + std::to_string(server_->port()), authority.file("ca.pem"),
-                            authority.file("member.pem"), authority.file("member.key")};
+  Result<> take(const Authority& authority) {
     std::atomic<bool> ended = false;
-    const std::atomic<bool> stopping = stop;
+    const std::atomic<bool> stopping = false;
     Result<> taken;
     Thread thread([&] {
-      taken = begin_with_copy(source, path("laggard"), stopping);
+      taken = begin_with_copy(source(authority), path("laggard"), stopping);
       ended = true;
     });
     while (!ended) loop_.run_once(Milliseconds(5));
     thread.join();
     return taken;
+  }
+  // To the server, from that address of this host.
+  FileDescriptor connect_from(const char* address) {
+    FileDescriptor connected(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in end{};
+    end.sin_family = AF_INET;
+    inet_pton(AF_INET, address, &end.sin_addr);
+    EXPECT_EQ(bind(connected.get(), reinterpret_cast<sockaddr*>(&end), sizeof end), 0);
+    inet_pton(AF_INET, "127.0.0.1", &end.sin_addr);
+    end.sin_port = htons(static_cast<uint16_t>(server_->port()));
+    EXPECT_EQ(connect(connected.get(), reinterpret_cast<sockaddr*>(&end), sizeof end), 0);
+    return connected;
+  }
+  std::vector<FileDescriptor> silent_ones(const char* address, size_t count) {
+    std::vector<FileDescriptor> all;
+    for (size_t i = 0; i < count; ++i) all.push_back(connect_from(address));
+    return all;
+  }
+  // The server has no more to say there.
+  static bool is_closed(const FileDescriptor& socket) {
+    char byte = 0;
+    const ssize_t got = recv(socket.get(), &byte, 1, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN);
+  }
+  Milliseconds time_of_end() {
+    const SteadyTime begun = steady_now();
+    server_.reset();
+    return std::chrono::duration_cast<Milliseconds>(steady_now() - begun);
+  }
+  template <typename Condition>
+  void turn_until(Condition condition) {
+    for (int i = 0; i < 2000 && !condition(); ++i) loop_.run_once(Milliseconds(5));
+    ASSERT_TRUE(condition());
   }
   std::string value(const std::string& name) {
     const auto store = open(name);
@@ -130,7 +171,6 @@ TEST_F(Copies, TakeThePlaceOfAStore) {
   while (fs::exists(path("leader.given"))) loop_.run_once(Milliseconds(5));
   ASSERT_TRUE(take(ours_));
   EXPECT_EQ(value("laggard"), "4");
-  EXPECT_EQ(value("laggard.replaced"), "3");
 }
 
 TEST_F(Copies, AreForMembersOnly) {
@@ -155,9 +195,83 @@ TEST_F(Copies, WhatCannotBeMadeChangesNothing) {
   ASSERT_TRUE(take(ours_));  // it is not taken for busy
 }
 
-TEST_F(Copies, AnEndOfTheDaemonEndsIt) {
-  EXPECT_EQ(take(ours_, true).error().number(), ECANCELED);
+// The copy is never put together.
+TEST_F(Copies, TheEndOfTheServerDoesNotWaitForTheLoop) {
+  const std::atomic<bool> stopping = false;
+  Result<> taken;
+  Thread thread([&] { taken = begin_with_copy(source(ours_), path("laggard"), stopping); });
+  sleep_for(Milliseconds(500));
+  EXPECT_LT(time_of_end(), Milliseconds(1500));
+  thread.join();
+  ASSERT_FALSE(taken);
   EXPECT_EQ(value("laggard"), "old");
+}
+
+TEST_F(Copies, TheEndOfTheServerBreaksOffATransfer) {
+  {
+    std::ofstream large(path("leader/snapshots/1/large.sst"));
+    for (int i = 0; i < 32; ++i) large << std::string(1 << 20, 'x');
+  }
+  std::atomic<bool> begun = false;
+  std::atomic<bool> goes_on = false;
+  Thread thread([&] {
+    const CopySource from = source(ours_);
+    httplib::Client client(from.url, from.certificate, from.key);
+    client.set_ca_cert_path(from.authority);
+    static_cast<void>(client.Get(CopyServer::kPath, [&](const char*, size_t) {
+      begun = true;
+      while (!goes_on) sleep_for(Milliseconds(5));
+      return false;
+    }));
+  });
+  turn_until([&] { return begun.load(); });
+  sleep_for(Milliseconds(300));  // what fits between the two is full
+  EXPECT_LT(time_of_end(), Milliseconds(1500));
+  EXPECT_FALSE(fs::exists(path("leader.given")));
+  goes_on = true;
+  thread.join();
+}
+
+TEST_F(Copies, TheEndOfTheServerDoesNotWaitForWhoIsSilent) {
+  const auto silent = silent_ones("127.0.0.1", 40);
+  sleep_for(Milliseconds(200));
+  EXPECT_LT(time_of_end(), Milliseconds(1500));
+}
+
+TEST_F(Copies, WhoIsSilentHoldsFewConnectionsAndNotForLong) {
+  std::vector<FileDescriptor> silent;
+  for (const char* address : {"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"})
+    std::ranges::move(silent_ones(address, 20), std::back_inserter(silent));
+  const auto open = [&] {
+    return silent.size() - static_cast<size_t>(std::ranges::count_if(silent, is_closed));
+  };
+  sleep_for(Milliseconds(500));
+  EXPECT_LE(open(), CopyServer::kConnectionsMax);
+  EXPECT_GT(open(), 0u);
+  sleep_for(CopyConnection::kRequestPatience);
+  EXPECT_EQ(open(), 0u);
+}
+
+TEST_F(Copies, WhoIsSilentDoesNotKeepOthersFromThem) {
+  const auto silent = silent_ones("127.0.0.2", 100);
+  const SteadyTime begun = steady_now();
+  const Result<> taken = take(ours_);
+  EXPECT_TRUE(taken) << taken.error().to_string();
+  EXPECT_LT(steady_now() - begun, CopyConnection::kRequestPatience);
+}
+
+// A byte now and then is no progress.
+TEST_F(Copies, WhoIsSlowIsSentAway) {
+  const FileDescriptor slow = connect_from("127.0.0.2");
+  constexpr std::array<unsigned char, 5> kHandshake{22, 3, 1, 2,
+                                                    0};  // RFC 8446, 5.1: 512 bytes of handshake follow
+  ASSERT_EQ(send(slow.get(), kHandshake.data(), kHandshake.size(), MSG_NOSIGNAL), 5);
+  const SteadyTime begun = steady_now();
+  while (!is_closed(slow) && steady_now() - begun < Milliseconds(6000)) {
+    send(slow.get(), "\1", 1, MSG_NOSIGNAL);
+    sleep_for(Milliseconds(100));
+  }
+  EXPECT_LT(steady_now() - begun, CopyConnection::kRequestPatience + Milliseconds(1500));
 }
 
 TEST_F(Copies, AWrongAddressOrFileIsSaid) {
