@@ -253,17 +253,17 @@ Result<> serve(const Config& config, const std::string& config_path) {
     TRY(check_without_log(*store));
   } else {
     manager.ready();
-    for (bool leads = false; !leads;) {
+    for (bool leads = false, copied = false; !leads;) {
       TRY_ASSIGN(log, metadata_log_member(loop, random, lead_clock, config, &ServiceManager::status));
       const auto led = follow_until_leading(loop, *log, *store, signals, [&] { return !outcome; });
       TRY(outcome);
       leads = led && *led;
       if (leads) continue;
-      if (!led && log->copy_from().empty()) return std::unexpected(led.error());
+      if (!led && !log->needs_copy()) return std::unexpected(led.error());
       TRY(store->close());
       if (led) return {};
       store.reset();
-      TRY_ASSIGN(const bool copied, begin_with_copy(loop, config, log->copy_from(), led.error(), signals));
+      TRY_ASSIGN(copied, wait_for_copy(loop, config, *log, led.error(), copied, signals));
       if (!copied) return {};
       TRY_ASSIGN(store, open());
     }

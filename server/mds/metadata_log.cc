@@ -16,6 +16,7 @@
 #include "server/console/inventory_json.h"
 #include "server/mds/admin/cluster_watch.h"
 #include "server/mds/log/copy_client.h"
+#include "server/mds/log/copy_wait.h"
 #include "server/mds/meta/rocksdb_store.h"
 #include "server/service/service_manager.h"
 #include "shared/base/guarded.h"
@@ -91,29 +92,41 @@ Result<bool> follow_until_leading(EventLoop& loop, LogMember& member, KeyValueSt
   return member.lead(store, [&] { return end.came() || failed(); });
 }
 
+namespace {
+
 // In a thread of its own: it may take long.
-Result<bool> begin_with_copy(EventLoop& loop, const Config& config, const std::string& from, const Error& why,
-                             const FileDescriptor& signals) {
-  log_warning("mds", "copy-wanted from={} why=\"{}\"", from, why.to_string());
+Result<> take_copy(EventLoop& loop, const Config& config, const std::string& from, OldStore old,
+                   const EndSignals& end) {
   ServiceManager::status("standby: takes a copy of the metadata from " + from);
   const MetadataLogConfig& log = config.metadata_log;
   const CopySource source{from, log.ca_file, log.certificate, log.key};
   std::atomic<bool> stopping = false;
   Guarded<std::optional<Result<>>> outcome;
   Thread thread([&] {
-    Result<> done = begin_with_copy(source, metadata_path(config), stopping);
+    Result<> done = begin_with_copy(source, metadata_path(config), old, stopping);
     *outcome.lock() = std::move(done);
   });
-  const EndSignals end(loop, signals);
   while (!*outcome.lock()) {
     loop.run_once(kCopyTurn);
     stopping = end.came();
   }
   thread.join();
-  const Result<> taken = **outcome.lock();
-  if (taken) return true;
-  if (taken.error().number() == ECANCELED) return false;
-  return std::unexpected(taken.error().in("a copy of the metadata"));
+  return **outcome.lock();
+}
+
+}  // namespace
+
+Result<bool> wait_for_copy(EventLoop& loop, const Config& config, LogMember& member, const Error& why,
+                           bool again, const FileDescriptor& signals) {
+  const EndSignals end(loop, signals);
+  // What this daemon has taken it has never changed but by the log.
+  const OldStore old = again || member.store_is_empty() ? OldStore::kRemoved : OldStore::kKept;
+  const CopyWait wait{
+      .take = [&](const std::string& from) { return take_copy(loop, config, from, old, end); },
+      .stopping = [&end] { return end.came(); },
+      .status = &ServiceManager::status,
+      .pause_first = again};
+  return wait.run(loop, member, why);
 }
 
 std::unique_ptr<CopyServer> open_copies(EventLoop& loop, KeyValueStore& store, const Config& config) {

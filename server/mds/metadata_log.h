@@ -28,10 +28,11 @@ EtcdOptions etcd_options(const Config& config);
 Result<bool> follow_until_leading(EventLoop& loop, LogMember& member, KeyValueStore& store,
                                   const FileDescriptor& signals, const std::function<bool()>& failed);
 
-// Behind an error of it, `why`: the copy from LogMember::copy_from() in the place of the metadata store, which is
-// closed. False: a signal ends the daemon. Errors as of the other begin_with_copy().
-Result<bool> begin_with_copy(EventLoop& loop, const Config& config, const std::string& from, const Error& why,
-                             const FileDescriptor& signals);
+// Behind an error of it, `why`, where LogMember::needs_copy(): a copy of the leader's store in the place of the
+// metadata store, which is closed, as soon as there is one. `again`: what is there is a copy of this daemon's. False: a
+// signal ends the daemon. Errors as of CopyWait.
+Result<bool> wait_for_copy(EventLoop& loop, const Config& config, LogMember& member, const Error& why,
+                           bool again, const FileDescriptor& signals);
 
 // Copies of the store for others, while this server leads. Null: none are given, or nobody can listen there, which is
 // no reason to keep clients from their files: it is logged. `store`: as of CopyServer.

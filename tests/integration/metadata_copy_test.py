@@ -8,8 +8,12 @@ import base64
 import json
 import os
 import pathlib
+import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 import unittest
 import urllib.request
 
@@ -46,11 +50,25 @@ class Copies(unittest.TestCase):
         self.addCleanup(self.etcd.close)
         self.cluster = Pair(BIN, self.etcd)
         self.addCleanup(self.cluster.close)
-        files = make_certificates(self.cluster.home)
+        self.files = make_certificates(self.cluster.home)
+        self.copies = {}
         for name in ("mds", "mds2"):
             config = json.loads((self.cluster.home / f"{name}.json").read_text())
-            config["metadata_log"] |= files | {"copies": f"127.0.0.1:{free_port()}"}
+            self.copies[name] = free_port()
+            config["metadata_log"] |= self.files | {"copies": f"127.0.0.1:{self.copies[name]}"}
             self.cluster.write_config(name, config)
+
+    def configure_third(self):
+        """As the second one, with places of its own."""
+        cluster = self.cluster
+        config = json.loads((cluster.home / "mds2.json").read_text())
+        (cluster.home / "mds3").mkdir()
+        cluster.ports["mds3"] = free_port()
+        cluster.write_config("mds3", config | {
+            "listen": [f"127.0.0.1:{cluster.ports['mds3']}"], "data_directory": str(cluster.home / "mds3"),
+            "metadata_log": config["metadata_log"] | {"name": "mds3", "copies": f"127.0.0.1:{free_port()}"},
+            "console": {"socket": str(cluster.home / "console3.sock"), "listen": []}})
+        self.addCleanup(lambda: cluster.end("mds3"))
 
     def ask_etcd(self, path, request):
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in request.items()}
@@ -115,6 +133,80 @@ class Copies(unittest.TestCase):
         cluster.stop("mds2")
         checked = cluster.run("mdsd", "--config", str(cluster.home / "mds2.json"), "--check", check=False)
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+
+    def write_on(self, mount):
+        """Makes files until the test ends, so that the log goes on."""
+        ends = threading.Event()
+
+        def write():
+            number = 0
+            while not ends.is_set():
+                (mount / f"busy{number % 50}").write_text(str(number))
+                number += 1
+        thread = threading.Thread(target=write)
+        thread.start()
+
+        def end():
+            ends.set()
+            thread.join()
+        self.addCleanup(end)
+        return end
+
+    def trimmed(self):
+        found = self.ask_etcd("range", {"key": "/pnfsrdma/trimmed"}).get("kvs")
+        return int(base64.b64decode(found[0]["value"])) if found else 0
+
+    def test_a_new_server_beside_two_gets_a_copy_that_takes_long(self):
+        cluster = self.cluster
+        self.configure_third()
+        self.start_alone()
+        mount = cluster.mount()
+        self.snapshot("create", "monday")
+        cluster.launch("mds2")
+        cluster.wait_for("mds2", "standby", seconds=SECONDS)
+        # As long as a large store takes; the two others have all of the log meanwhile.
+        for snapshot in (cluster.home / "mds" / "metadata" / "snapshots").iterdir():
+            (snapshot / "padding").write_bytes(bytes(400 << 20))
+        end_writing = self.write_on(mount)
+        cluster.launch("mds3")
+        cluster.wait_for("mds", "copy-begun", count=2, seconds=SECONDS)
+        cluster.signal("mds3", signal.SIGSTOP)
+        before = self.trimmed()
+        time.sleep(13)  # twice trimmed, but for the third
+        cluster.signal("mds3", signal.SIGCONT)
+        cluster.wait_for("mds3", "standby", seconds=SECONDS)
+        self.assertEqual(cluster.log("mds3").count("copy-taken"), 1)
+        self.assertNotIn("away for too long", cluster.log("mds3"))
+        self.assertGreaterEqual(cluster.log("mds").count("copy-given"), 2)
+        # And the log is trimmed again, behind all three.
+        wait_until(lambda: self.trimmed() > before, SECONDS, "the log is trimmed behind the third")
+        # Who can reach the port of copies does not hold up the end of the server.
+        silent = [socket.create_connection(("127.0.0.1", self.copies["mds"]), timeout=5) for _ in range(30)]
+        begun = time.monotonic()
+        cluster.signal("mds", signal.SIGTERM)
+        wait_until(lambda: "leading" in cluster.log("mds2") + cluster.log("mds3"), 10, "another one leads")
+        self.assertLess(time.monotonic() - begun, 10)
+        for one in silent:
+            one.close()
+        self.assertEqual(cluster.processes["mds"].wait(timeout=SECONDS), 0)
+        cluster.move_address("mds2" if "leading" in cluster.log("mds2") else "mds3")
+        end_writing()
+        mount.unmount()
+
+    def test_who_needs_a_copy_waits_for_a_leader(self):
+        cluster = self.cluster
+        self.start_alone()
+        cluster.stop("mds")
+        cluster.launch("mds2")
+        cluster.wait_for("mds2", "copy-waits", seconds=SECONDS)
+        cluster.stop("mds2")  # in order
+        cluster.launch("mds2")
+        cluster.wait_for("mds2", "copy-waits", count=2, seconds=SECONDS)
+        cluster.launch("mds")
+        cluster.wait_for("mds", "ready", count=3)
+        cluster.wait_for("mds2", "standby", seconds=SECONDS)
+        # What it had was empty.
+        self.assertFalse((cluster.home / "mds2" / "metadata.replaced").exists())
 
     def test_metadata_of_its_own_are_not_given_up(self):
         cluster = self.cluster

@@ -14,11 +14,14 @@
 #include "server/mds/log/copy_stream.h"
 #include "shared/base/log.h"
 #include "shared/base/owned.h"
+#include "shared/base/sync.h"
 
 namespace pnfsrdma::mds {
 namespace {
 
+constexpr auto kConnectPatience = std::chrono::seconds(3);  // for TCP, and once more for TLS
 constexpr auto kAnswerPatience = std::chrono::seconds(60);  // it is put together first
+constexpr Milliseconds kLookWhetherToStop{50};
 
 Result<> make_empty(const std::string& directory) {
   std::error_code error;
@@ -29,27 +32,52 @@ Result<> make_empty(const std::string& directory) {
   return {};
 }
 
+// Ends what a client waits for when this is to stop. httplib's reads know one deadline and no signal.
+class StopOfClient {
+ public:
+  StopOfClient(httplib::Client& client, const std::atomic<bool>& stopping)
+      : thread_([this, &client, &stopping] {
+          for (; !over_; sleep_for(kLookWhetherToStop)) {
+            if (stopping) client.stop();  // again and again: it does nothing to what begins later
+          }
+        }) {}
+  ~StopOfClient() {
+    over_ = true;
+    thread_.join();
+  }
+  StopOfClient(const StopOfClient&) = delete;
+  StopOfClient& operator=(const StopOfClient&) = delete;
+
+ private:
+  std::atomic<bool> over_ = false;
+  Thread thread_;
+};
+
 // What it has.
 Result<uint64_t> fetch(const CopySource& source, const std::string& directory,
                        const std::atomic<bool>& stopping) {
   httplib::Client client(source.url, source.certificate, source.key);
   client.set_ca_cert_path(source.authority);
   client.enable_server_certificate_verification(true);
-  client.set_connection_timeout(kAnswerPatience);
+  client.set_connection_timeout(kConnectPatience);
   client.set_read_timeout(kAnswerPatience);
   CopyReader reader(directory);
   Result<> taken;
   int status = 0;
-  const httplib::Result answer = client.Get(
-      CopyServer::kPath,
-      [&](const httplib::Response& response) {
-        status = response.status;
-        return status == 200;
-      },
-      [&](const char* bytes, size_t count) {
-        taken = stopping ? fail(ECANCELED, "stopping") : reader.take({bytes, count});
-        return taken.has_value();
-      });
+  const auto get = [&] {
+    const StopOfClient stop(client, stopping);
+    return client.Get(
+        CopyServer::kPath,
+        [&](const httplib::Response& response) {
+          status = response.status;
+          return status == 200;
+        },
+        [&](const char* bytes, size_t count) {
+          taken = stopping ? fail(ECANCELED, "stopping") : reader.take({bytes, count});
+          return taken.has_value();
+        });
+  };
+  const httplib::Result answer = get();
   if (!taken) return std::unexpected(taken.error());
   if (stopping) return fail(ECANCELED, "stopping");
   if (status == 503) return fail(EBUSY, source.url + " gives another server a copy");
@@ -67,28 +95,52 @@ Result<> sync_parent(const std::string& path) {
   return {};
 }
 
+// A name beside the store that nothing has.
+std::string name_for_old(const std::string& path) {
+  std::string name = path + ".replaced";
+  std::error_code error;
+  for (int number = 2; std::filesystem::exists(std::filesystem::symlink_status(name, error)); ++number)
+    name = path + ".replaced-" + std::to_string(number);
+  return name;
+}
+
+Result<> rename_to(const std::string& from, const std::string& to, unsigned flags) {
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) != 0)
+    return std::unexpected(Error::from_errno("renaming " + from + " to " + to));
+  return {};
+}
+
 }  // namespace
 
-Result<> begin_with_copy(const CopySource& source, const std::string& path,
+Result<> begin_with_copy(const CopySource& source, const std::string& path, OldStore old,
                          const std::atomic<bool>& stopping) {
-  const std::string copy = path + ".copy";
-  const std::string replaced = path + ".replaced";
-  std::error_code error;
-  std::filesystem::remove_all(replaced, error);  // the disk may need its room
-  if (error) return fail(error.value(), "removing " + replaced);
+  std::string copy = path + ".copy";
   TRY(make_empty(copy));
   const auto fetched = fetch(source, copy, stopping);
+  std::error_code error;
   if (!fetched) {
     std::filesystem::remove_all(copy, error);
     return std::unexpected(fetched.error());
   }
+  if (old == OldStore::kKept) {
+    // Behind the exchange nothing is left to do: a crash would leave the old store under a name that is removed.
+    const std::string kept = name_for_old(path);
+    TRY(rename_to(copy, kept, RENAME_NOREPLACE));
+    copy = kept;
+  }
   // Before or behind it, one whole store is in its place.
-  if (renameat2(AT_FDCWD, copy.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0)
-    return std::unexpected(Error::from_errno("putting " + copy + " in the place of " + path));
+  TRY(rename_to(copy, path, RENAME_EXCHANGE));
   TRY(sync_parent(path));
-  std::filesystem::rename(copy, replaced, error);
-  if (error) return fail(error.value(), "renaming " + copy);
-  log_info("mds", "copy-taken from={} bytes={} replaced={}", source.url, *fetched, replaced);
+  log_info("mds", "copy-taken from={} bytes={}", source.url, *fetched);
+  if (old == OldStore::kKept) {
+    log_warning(
+        "mds",
+        "replaced-store-kept path={} what=\"the log could not be compared with it any more: if etcd was "
+        "restored from a backup, it may have changes that nobody else has\"",
+        copy);
+  } else {
+    std::filesystem::remove_all(copy, error);  // else the next one removes it
+  }
   return {};
 }
 

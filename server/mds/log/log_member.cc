@@ -150,7 +150,7 @@ Result<bool> LogMember::try_join(KeyValueStore& store) {
     return false;  // looks again: another server may have been first
   }
   if (!from_nothing || !keys->identity.ends_with(kFromNothing)) {
-    if (from_nothing) copy_from_ = keys->seen.claim.copies;
+    needs_copy_ = store_is_empty_ = from_nothing;
     return fail(EINVAL,
                 "the log in etcd under " + keys_.prefix +
                     " began with the metadata of another server: stop that one, copy its metadata "
@@ -226,13 +226,10 @@ Result<std::optional<size_t>> LogMember::follow(Follower& follower) {
   const auto rows = server_->range(keys_.value(follower.next()), keys_.values_end(), kValuesRead);
   answered(rows ? Result<>() : std::unexpected(rows.error()));
   if (!rows) return std::nullopt;
-  const Result<> brought = follower.take(*rows);
-  const bool behind = trimmed_ >= follower.next();
-  const bool there = std::ranges::find(*rows, keys_.value(follower.next()), &KeyRow::key) != rows->end();
-  if (behind && !there && lead_ == 0) copy_from_ = keys->seen.claim.copies;
-  TRY(brought);
+  const bool next_is_there = !rows->empty() && rows->front().key == keys_.value(follower.next());
+  if (!next_is_there && trimmed_ >= follower.next()) return std::unexpected(misses(follower));
+  TRY(follower.take(*rows));
   if (rows->empty()) {
-    if (behind) return std::unexpected(follower.missing());
     TRY_ASSIGN(const bool sound, check_last(follower.last()));
     if (!sound) return std::nullopt;
   } else {
@@ -249,6 +246,28 @@ Result<std::optional<size_t>> LogMember::follow(Follower& follower) {
                             std::max(renewal_.position, position) - position));
   }
   return rows->size();
+}
+
+// What comes next was trimmed, and is gone.
+Error LogMember::misses(const Follower& follower) {
+  needs_copy_ = lead_ == 0;
+  return follower.missing();
+}
+
+Result<std::optional<std::string>> LogMember::find_copy(const std::function<bool()>& stopping) {
+  const auto keys = read_keys();
+  answered(keys ? Result<>() : std::unexpected(keys.error()));
+  if (!keys || keys->seen.leader == 0) return std::nullopt;
+  const std::string from = keys->seen.claim.copies;
+  if (from.empty())
+    return fail(ENOENT, keys->seen.claim.name + " leads, and gives no copies of its metadata");
+  while (!presence_.is_said()) {
+    if (stopping()) return std::nullopt;
+    const SteadyTime now = options_.clock.now();
+    if (presence_.due(now)) TRY(presence_.say(now, position_.applied.position));
+    if (!presence_.is_said()) loop_.run_once(kPoll);
+  }
+  return from;
 }
 
 void LogMember::try_take(const LogPoint& last) {

@@ -50,9 +50,16 @@ class LogMember {
   // lost at once (ESTALE); what the store gives.
   Result<bool> lead(KeyValueStore& store, const std::function<bool()>& stopping);
 
-  // After an error of lead(): who leads gives a copy there, with which this server may begin: its store is empty, or
-  // the log no longer reaches it. Empty: nobody, or it need not.
-  const std::string& copy_from() const { return copy_from_; }
+  // After an error of lead(): this server may begin with a copy of the leader's store, because its own is empty, or the
+  // log no longer reaches it.
+  bool needs_copy() const { return needs_copy_; }
+  // Then: it is empty.
+  bool store_is_empty() const { return store_is_empty_; }
+  // Then: where who leads gives one, "https://host:port". nullopt: nobody leads, the key server does not answer, or
+  // `stopping` said so. Before it answers, this server has a row among the others, so that what comes behind the copy
+  // is kept for it. Blocks until then, and turns the loop. ENOENT: who leads gives none. EINVAL: another server has the
+  // name of this one.
+  Result<std::optional<std::string>> find_copy(const std::function<bool()>& stopping);
 
   // After lead(): `store` behind the log. `failed` is posted to the loop, once: the lead (ESTALE), the log or the store
   // is lost, the daemon must end. The result ends before this object.
@@ -82,6 +89,7 @@ class LogMember {
   Result<> join(KeyValueStore& store, const std::function<bool()>& stopping);
   Result<bool> try_join(KeyValueStore& store);
   Result<bool> check_last(const LogPoint& last);
+  Error misses(const Follower& follower);
   Result<> begin_at(KeyValueStore& store, const StorePosition& position);
   Result<Keys> read_keys();
   // Until this server has the lead. False: `stopping`.
@@ -123,7 +131,8 @@ class LogMember {
   // Added to by the thread that writes the log, which ends before this does.
   LatencyHistogram commits_;
   std::atomic<uint64_t> bytes_ = 0;
-  std::string copy_from_;
+  bool needs_copy_ = false;
+  bool store_is_empty_ = false;
   std::string status_;
   bool complained_ = false;
   bool full_ = false;

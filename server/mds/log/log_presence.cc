@@ -26,6 +26,7 @@ Result<> LogPresence::say(SteadyTime now, LogPosition durable) {
   if (!outcome) return {};
   if (outcome->done) {
     revision_ = outcome->revision;
+    is_said_ = true;
     said_ = durable;
     others_ = 0;
     return {};

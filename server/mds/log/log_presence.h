@@ -20,6 +20,8 @@ class LogPresence {
   static constexpr Milliseconds kSayEvery{1000};
   // It is time to say().
   bool due(SteadyTime now) const { return now >= next_; }
+  // The row is there, as this server has put it.
+  bool is_said() const { return is_said_; }
   LogPosition said() const { return said_; }
   // EINVAL: another server says it, too. What the key server does not take is said again later.
   Result<> say(SteadyTime now, LogPosition durable);
@@ -30,6 +32,7 @@ class LogPresence {
   const std::string place_;
   KeyRevision revision_ = 0;
   int others_ = 0;  // rows of another place, one after the other
+  bool is_said_ = false;
   LogPosition said_ = 0;
   SteadyTime next_{};
 };

@@ -98,12 +98,12 @@ class Copies : public ::testing::Test {
             authority.file("member.pem"), authority.file("member.key")};
   }
   // While the loop turns.
-  Result<> take(const Authority& authority) {
+  Result<> take(const Authority& authority, OldStore old = OldStore::kKept) {
     std::atomic<bool> ended = false;
     const std::atomic<bool> stopping = false;
     Result<> taken;
     Thread thread([&] {
-      taken = begin_with_copy(source(authority), path("laggard"), stopping);
+      taken = begin_with_copy(source(authority), path("laggard"), old, stopping);
       ended = true;
     });
     while (!ended) loop_.run_once(Milliseconds(5));
@@ -173,6 +173,26 @@ TEST_F(Copies, TakeThePlaceOfAStore) {
   EXPECT_EQ(value("laggard"), "4");
 }
 
+// It may have what nobody else has.
+TEST_F(Copies, WhatTheyReplaceIsNeverRemoved) {
+  ASSERT_TRUE(take(ours_));
+  put(*store_, "x", "3");
+  ASSERT_TRUE(take(ours_));
+  EXPECT_EQ(value("laggard.replaced"), "old");
+  EXPECT_EQ(value("laggard.replaced-2"), "2");
+  fs::create_directories(path("leader/snapshots/9/directory"));
+  EXPECT_FALSE(take(ours_));
+  EXPECT_EQ(value("laggard.replaced"), "old");
+  EXPECT_FALSE(fs::exists(path("laggard.replaced-3")));
+}
+
+TEST_F(Copies, AnEmptyStoreIsNotKept) {
+  ASSERT_TRUE(take(ours_, OldStore::kRemoved));
+  EXPECT_EQ(value("laggard"), "2");
+  EXPECT_FALSE(fs::exists(path("laggard.replaced")));
+  EXPECT_FALSE(fs::exists(path("laggard.copy")));
+}
+
 TEST_F(Copies, AreForMembersOnly) {
   EXPECT_FALSE(take(others_));  // who does not trust the server
   start(others_);
@@ -195,11 +215,32 @@ TEST_F(Copies, WhatCannotBeMadeChangesNothing) {
   ASSERT_TRUE(take(ours_));  // it is not taken for busy
 }
 
-// The copy is never put together.
+// The copy is never put together: the loop does not turn.
+TEST_F(Copies, AnEndOfTheDaemonEndsWaitingForTheAnswer) {
+  std::atomic<bool> stopping = false;
+  Result<> taken;
+  Thread thread([&, from = source(ours_)] {
+    taken = begin_with_copy(from, path("laggard"), OldStore::kKept, stopping);
+  });
+  sleep_for(Milliseconds(500));
+  const SteadyTime told = steady_now();
+  stopping = true;
+  thread.join();
+  EXPECT_LT(steady_now() - told, Milliseconds(1500));
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().number(), ECANCELED);
+  EXPECT_EQ(value("laggard"), "old");
+  EXPECT_FALSE(fs::exists(path("laggard.copy")));
+  EXPECT_FALSE(fs::exists(path("laggard.replaced")));
+}
+
+// The same, of the server's daemon.
 TEST_F(Copies, TheEndOfTheServerDoesNotWaitForTheLoop) {
   const std::atomic<bool> stopping = false;
   Result<> taken;
-  Thread thread([&] { taken = begin_with_copy(source(ours_), path("laggard"), stopping); });
+  Thread thread([&, from = source(ours_)] {
+    taken = begin_with_copy(from, path("laggard"), OldStore::kKept, stopping);
+  });
   sleep_for(Milliseconds(500));
   EXPECT_LT(time_of_end(), Milliseconds(1500));
   thread.join();
@@ -214,8 +255,7 @@ TEST_F(Copies, TheEndOfTheServerBreaksOffATransfer) {
   }
   std::atomic<bool> begun = false;
   std::atomic<bool> goes_on = false;
-  Thread thread([&] {
-    const CopySource from = source(ours_);
+  Thread thread([&, from = source(ours_)] {
     httplib::Client client(from.url, from.certificate, from.key);
     client.set_ca_cert_path(from.authority);
     static_cast<void>(client.Get(CopyServer::kPath, [&](const char*, size_t) {

@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
-#include "server/mds/meta/format_version.h"
 #include "server/mds/meta/keys.h"
 #include "tests/doubles/jumping_clock.h"
 #include "tests/doubles/metadata/memory_key_server.h"
@@ -85,7 +82,7 @@ class Server {
   LogMember::Costs costs() const { return member_->costs(); }
   std::string get(std::string_view key) { return store().get(key).value().value_or("-"); }
 
-  const std::string& copy_from() const { return member_->copy_from(); }
+  LogMember& member() { return *member_; }
 
   std::optional<Error> failed;
   std::string status;
@@ -300,6 +297,7 @@ TEST_F(Member, WhoMissesAPartOfTheLogNeverLeads) {
 }
 
 TEST_F(Member, WhoMayBeginWithACopyIsToldWhere) {
+  const auto never = [] { return false; };
   Server a(loop_, server_, lead_clock_, "a");
   Server away(loop_, server_, lead_clock_, "away");
   Server empty(loop_, server_, lead_clock_, "empty");
@@ -310,23 +308,89 @@ TEST_F(Member, WhoMayBeginWithACopyIsToldWhere) {
   ASSERT_TRUE(a.lead().value());
   a.put("x", "1");
   EXPECT_EQ(empty.lead().error().number(), EINVAL);
-  EXPECT_EQ(empty.copy_from(), "https://a:1");
+  EXPECT_TRUE(empty.member().needs_copy());
+  EXPECT_TRUE(empty.member().store_is_empty());
+  EXPECT_EQ(empty.member().find_copy(never).value(), "https://a:1");
   EXPECT_EQ(strange.lead().error().number(), EINVAL);
-  EXPECT_EQ(strange.copy_from(), "");  // it has something of its own
+  EXPECT_FALSE(strange.member().needs_copy());  // it has something of its own
   ASSERT_TRUE(away.disk().commit(position_in_the_log(), CommitKind::kState));
   EXPECT_FALSE(follow(away).value());
-  EXPECT_EQ(away.copy_from(), "");
-  // Trimmed by what is said, and not erased yet.
-  a.put("x", "1b");
-  server_.put(keys_.trimmed(), "2");
-  EXPECT_FALSE(follow(away).value());
-  EXPECT_EQ(away.copy_from(), "");
-  a.put("x", "2");
-  a.put("x", "3");
+  EXPECT_FALSE(away.member().needs_copy());
+  for (int i = 2; i <= 4; ++i) a.put("x", std::to_string(i));
   server_.put(keys_.trimmed(), "4");
   for (const LogPosition gone : {1, 2, 3, 4}) server_.erase(keys_.value(gone));
   EXPECT_EQ(away.lead().error().number(), ENODATA);
-  EXPECT_EQ(away.copy_from(), "https://a:1");
+  EXPECT_TRUE(away.member().needs_copy());
+  EXPECT_FALSE(away.member().store_is_empty());
+  EXPECT_EQ(away.member().find_copy(never).value(), "https://a:1");
+}
+
+// More than it reads at once, trimmed by what is said and not erased yet: nothing is missing.
+TEST_F(Member, WhatIsTrimmedAndStillThereIsFollowed) {
+  Server a(loop_, server_, lead_clock_, "a");
+  a.copies = "https://a:1";
+  ASSERT_TRUE(a.lead().value());
+  for (int i = 1; i <= 40; ++i) a.put("x", std::to_string(i));
+  server_.put(keys_.trimmed(), "30");
+  Server b(loop_, server_, lead_clock_, "b");
+  ASSERT_TRUE(b.disk().commit(position_in_the_log(), CommitKind::kState));
+  int looks = 0;
+  const auto refused = b.lead([&] {
+    if (++looks == 5) server_.put(keys_.identity(), "another one");
+    return false;
+  });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().number(), ENOENT);
+  EXPECT_NE(b.get("x"), "-");  // it has followed
+  EXPECT_FALSE(b.member().needs_copy());
+}
+
+TEST_F(Member, WithoutALeaderThereIsNoCopyYet) {
+  const auto never = [] { return false; };
+  Server a(loop_, server_, lead_clock_, "a");
+  a.put(meta_key("boot"), "a row");
+  ASSERT_TRUE(a.lead().value());
+  a.stop();
+  Server empty(loop_, server_, lead_clock_, "empty");
+  EXPECT_EQ(empty.lead().error().number(), EINVAL);
+  EXPECT_TRUE(empty.member().needs_copy());
+  EXPECT_EQ(empty.member().find_copy(never).value(), std::nullopt);
+  server_.cut(true);
+  EXPECT_EQ(empty.member().find_copy(never).value(), std::nullopt);
+  server_.cut(false);
+  ASSERT_TRUE(a.lead().value());
+  EXPECT_EQ(empty.member().find_copy(never).error().number(), ENOENT);  // it gives none
+  EXPECT_FALSE(server_.has(keys_.member("empty")));                     // so nothing is kept for this one
+}
+
+TEST_F(Member, TheLogBehindACopyIsKeptForWhoIsNew) {
+  Server a(loop_, server_, lead_clock_, "a");
+  a.copies = "https://a:1";
+  a.put(meta_key("boot"), "a row");
+  ASSERT_TRUE(a.lead().value());
+  Server fresh(loop_, server_, lead_clock_, "fresh");
+  EXPECT_EQ(fresh.lead().error().number(), EINVAL);
+  server_.put(keys_.member("fresh"), "7 of an earlier boot");  // replaced, because it is silent
+  EXPECT_EQ(fresh.member().find_copy([] { return false; }).value(), "https://a:1");
+  EXPECT_EQ(server_.value(keys_.member("fresh")), "0 fresh's");
+  // The others have all, and go on.
+  for (int i = 0; i < 10; ++i) a.put("x", std::to_string(i));
+  server_.put(keys_.member("other"), "10 there");
+  for (int i = 0; i < 70; ++i) loop_.run_once(Milliseconds(100));
+  EXPECT_EQ(server_.value(keys_.trimmed()), "");
+  EXPECT_TRUE(server_.has(keys_.value(1)));
+}
+
+TEST_F(Member, WhoHasTheNameOfTheLeaderGetsNoCopy) {
+  Server a(loop_, server_, lead_clock_, "a");
+  a.copies = "https://a:1";
+  a.put(meta_key("boot"), "a row");
+  ASSERT_TRUE(a.lead().value());
+  Server other(loop_, server_, lead_clock_, "a", "another place");
+  EXPECT_EQ(other.lead().error().number(), EINVAL);
+  ASSERT_TRUE(other.member().needs_copy());
+  EXPECT_EQ(other.member().find_copy([] { return false; }).error().number(), EINVAL);
+  EXPECT_NE(server_.value(keys_.member("a")).find("a's"), std::string::npos);
 }
 
 TEST_F(Member, ALogThatWentBackIsNotFollowed) {
@@ -559,91 +623,6 @@ TEST_F(Member, TheLogIsTrimmedBehindTheSlowest) {
   for (int i = 0; i < 10 && server_.rows().contains(keys_.value(4)); ++i) loop_.run_once(Milliseconds(100));
   EXPECT_FALSE(server_.rows().contains(keys_.value(4)));
   EXPECT_TRUE(server_.rows().contains(keys_.value(5)));
-}
-
-class Following : public Member {
- protected:
-  Following() : store_(loop_), follower_(loop_, store_, keys_, {"id", {}}, [] { return false; }) {}
-  std::vector<KeyRow> value(LogPosition position, const std::vector<LogRecord>& records) {
-    ValueBuilder builder;
-    for (const LogRecord& one : records) EXPECT_TRUE(builder.add(encode_record(one)));
-    return chained(position, builder.take());
-  }
-  std::vector<KeyRow> chained(LogPosition position, std::string bytes) {
-    chain_value(bytes, hashes_[position - 1]);
-    hashes_[position] = hash_of(bytes);
-    return {{keys_.value(position), bytes, 1}};
-  }
-  static LogRecord put(std::string_view key, std::string_view value) {
-    LogRecord record;
-    record.batch.put(key, value);
-    return record;
-  }
-  MemoryStore store_;
-  Follower follower_;
-  std::map<LogPosition, LogHash> hashes_;
-};
-
-TEST_F(Following, TakesEachValueOnceWithItsPosition) {
-  ASSERT_TRUE(follower_.take(value(1, {put("a", "1"), put("b", "1"), put("a", "2")})));
-  EXPECT_EQ(store_.get("a").value(), "2");
-  EXPECT_EQ(read_position(store_).value(), (StorePosition{"id", {1, hashes_[1]}}));
-  EXPECT_EQ(follower_.take(value(3, {put("a", "3")})).error().number(), ENODATA);
-  EXPECT_EQ(store_.get("a").value(), "2");
-}
-
-TEST_F(Following, AValueOfAnotherHistoryIsRefused) {
-  ASSERT_TRUE(follower_.take(value(1, {put("a", "1")})));
-  hashes_[1] = hash_of("another one");
-  EXPECT_EQ(follower_.take(value(2, {put("a", "2")})).error().number(), ENODATA);
-  EXPECT_EQ(store_.get("a").value(), "1");
-  EXPECT_EQ(follower_.next(), 2u);
-}
-
-TEST_F(Following, WhatTheStoreDidNotTakeIsTakenLater) {
-  bool stops = true;
-  Follower follower(loop_, store_, keys_, {"id", {}}, [&] { return stops; });
-  const std::vector<std::string> parts =
-      ValueBuilder::parts_of(encode_record(put("a", std::string(kLogValueBytesMax, 'x'))));
-  ASSERT_EQ(parts.size(), 2u);
-  ASSERT_TRUE(follower.take(chained(1, parts[0])));
-  store_.stall(1);
-  const auto last = chained(2, parts[1]);
-  EXPECT_EQ(follower.take(last).error().number(), ECANCELED);
-  ASSERT_TRUE(follower.take(last));
-  EXPECT_TRUE(store_.get("a").value());
-}
-
-TEST_F(Following, WhatOnlyANewerProgramKnowsIsRefused) {
-  LogRecord newer = put("x", "1");
-  raise_format_version(newer.batch, kFormatVersion + 1);
-  EXPECT_EQ(follower_.take(value(1, {newer})).error().number(), ENOTSUP);
-  EXPECT_EQ(store_.get("x").value(), std::nullopt);
-}
-
-TEST_F(Following, ACheckpointHasWhatCameBefore) {
-  ASSERT_TRUE(follower_.take(value(1, {put("a", "1"), {LogRecordKind::kCheckpoint, {}, 4}, put("a", "2")})));
-  EXPECT_EQ(store_.checkpoints().at(4).find("a")->second, "1");
-  EXPECT_EQ(store_.get("a").value(), "2");
-  // The value once more, as after a crash in the middle of it.
-  Follower again(loop_, store_, keys_, {"id", {}}, [] { return false; });
-  ASSERT_TRUE(again.take(value(1, {put("a", "1"), {LogRecordKind::kCheckpoint, {}, 4}, put("a", "2")})));
-  EXPECT_EQ(store_.checkpoints().at(4).find("a")->second, "1");
-  ASSERT_TRUE(again.take(value(2, {{LogRecordKind::kDropCheckpoint, {}, 4}})));
-  EXPECT_TRUE(store_.checkpoints().empty());
-}
-
-TEST_F(Following, PartsCountWhenTheLastIsThere) {
-  const std::vector<std::string> parts =
-      ValueBuilder::parts_of(encode_record(put("a", std::string(2 * kLogValueBytesMax, 'x'))));
-  ASSERT_EQ(parts.size(), 3u);
-  ASSERT_TRUE(follower_.take(chained(1, parts[0])));
-  ASSERT_TRUE(follower_.take(chained(2, parts[1])));
-  EXPECT_EQ(follower_.position().applied.position, 0u);
-  EXPECT_EQ(follower_.next(), 3u);
-  ASSERT_TRUE(follower_.take(chained(3, parts[2])));
-  EXPECT_EQ(follower_.position().applied.position, 3u);
-  EXPECT_TRUE(store_.get("a").value());
 }
 
 }  // namespace
