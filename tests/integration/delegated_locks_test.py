@@ -18,37 +18,13 @@ import time
 import unittest
 
 from cluster import Cluster, OpenFile, wait_until
+from lock_calls import denied, lock, ofd_lock, who_holds
 from two_mounts import TwoMounts
 
 BIN = sys.argv.pop(1)
 LEASE = 5
 SECONDS = 60  # for what should take a moment: sanitizers, a busy machine
 OPTIONS = "actimeo=60,flush_after=0,layoutstats_timer=0"
-
-
-def lock(descriptor, kind, length=0, start=0):
-    fcntl.lockf(descriptor, kind, length, start)
-
-
-def ofd_lock(descriptor, kind=fcntl.F_WRLCK):
-    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 0, 0))
-
-
-def who_holds(descriptor, kind=fcntl.F_WRLCK, start=0, length=0):
-    """F_GETLK: (type, start, length, process) of the lock in the way."""
-    asked = struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0)
-    found = struct.unpack("hhqqi4x", fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
-    return found[0], found[2], found[3], found[4]
-
-
-def denied(f, kind=fcntl.LOCK_EX, length=0, start=0):
-    try:
-        f.call(lock, f.descriptor, kind | fcntl.LOCK_NB, length, start)
-    except OSError as error:
-        if error.errno not in (errno.EAGAIN, errno.EACCES):
-            raise
-        return True
-    return False
 
 
 def count_up(path, times):
