@@ -70,7 +70,8 @@ class LayoutTable {
   // In order, the first `most` files from this one on that somebody may write; and those of a snapshot that have
   // layouts or dying grants.
   std::vector<uint64_t> written_files(uint64_t from, size_t most) const;
-  bool any_written() const { return !written_.empty(); }
+  // How many they are.
+  size_t written() const { return written_.size(); }
   std::vector<uint64_t> files_of_snapshot(SnapshotNumber snapshot, size_t most) const;
 
   // In pieces, each of one brick, that end by themselves.

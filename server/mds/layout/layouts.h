@@ -137,6 +137,8 @@ class Layouts final : public LayoutConflicts {
   // then freed; tails are cleaned. `done` when all have been asked and have answered, or not within kRecallPatience.
   void stop_writers(std::function<void()> done);
   void let_write() { stopped_ = false; }
+  // Files that somebody may write by himself.
+  size_t written() const { return table_.written(); }
   bool bricks_ready() const { return bricks_.ready(); }
   bool writers_stopped() const { return stopped_; }
   // Whether nobody may write by himself, all that was on the way has arrived, and nothing is behind the end of a file.

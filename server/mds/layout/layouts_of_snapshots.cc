@@ -52,7 +52,7 @@ void Layouts::tidy_file(uint64_t inode, const Done& done) {
 void Layouts::is_still(std::function<void(bool)> done) {
   // By handles that we do not know somebody may write to a brick that has not been claimed since we started.
   if (!bricks_.ready()) return done(false);
-  if (table_.any_written() || space_.ahead().size() > 0 || space_.any_rests()) return done(false);
+  if (table_.written() > 0 || space_.ahead().size() > 0 || space_.any_rests()) return done(false);
   read_then(
       names_.store(), lifetime_.token(), [this] { return space_.extents().dirty_tails(0, 1); },
       [done = std::move(done)](const Result<std::vector<InodeId>>& tails) { done(tails && tails->empty()); });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/layout/snapshot_keeper.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <set>
 #include <utility>
@@ -64,17 +66,25 @@ void SnapshotKeeper::take(std::string_view name, Taken done, SnapshotClass sched
                    .revoking = std::move(revoking)};
   // So that there is little left to write while others wait.
   store_.prepare_checkpoint(lifetime_.guard([this] {
-    patience_ = loop_.after(kStillPatience, [this] { out_of_patience(); });
+    taking_->limit = clock_.now() + kStillLimit;
+    be_patient();
     stop_writers();
   }));
 }
 
+void SnapshotKeeper::be_patient() {
+  taking_->written = layouts_.written();
+  patience_ = loop_.after(kStillPatience, [this] { out_of_patience(); });
+}
+
 // Who has not given back what he was asked for loses it, and all begins again, once.
 void SnapshotKeeper::out_of_patience() {
+  // Somebody with thousands of files, or little time, is on it.
+  if (layouts_.written() < taking_->written && clock_.now() < taking_->limit) return be_patient();
   if (!taking_->revoking) return give_up();
   end_try();
   resume();
-  patience_ = loop_.after(kStillPatience, [this] { give_up(); });
+  be_patient();
   layouts_.revoke_writers(
       std::exchange(taking_->revoking, nullptr), [this, number = try_] { return number == try_; },
       [next = in_this_try([this] { stop_writers(); })] { next(true); });
@@ -82,9 +92,8 @@ void SnapshotKeeper::out_of_patience() {
 
 // Whatever is under way: nothing of it has changed anything that stays.
 void SnapshotKeeper::give_up() {
-  end(fail(ETIMEDOUT,
-           "files were being written all the time, or a brick is away: nobody wrote for no moment in " +
-               std::to_string(kStillPatience.count()) + " ms"));
+  end(fail(ETIMEDOUT, fmt::format("clients may write {} files that they do not return, or a brick is away",
+                                  layouts_.written())));
 }
 
 // Of this try: its answer may come when that has ended, or the next one has begun.
@@ -100,6 +109,7 @@ std::function<void(bool)> SnapshotKeeper::in_this_try(std::function<void()> then
 void SnapshotKeeper::stop_writers() {
   ++try_;
   layouts_.stop_writers([stopped = in_this_try([this] {
+                           if (layouts_.written() > 0) return again();
                            const auto held = in_this_try([this] { hold(); });
                            io_.commit_all([held](bool) { held(true); });
                          })] { stopped(true); });

@@ -19,8 +19,10 @@
 
 namespace pnfsrdma::mds {
 
-// So long a snapshot waits for writers, and for what the server is doing with the memory of files.
+// So long a snapshot waits for the next file that nobody writes any more, or, when that was the last, for what the
+// server is doing with the memory of files; and so long for all of them, however many a client has to return.
 inline constexpr Milliseconds kStillPatience{2000};
+inline constexpr Milliseconds kStillLimit{30'000};
 
 // Takes snapshots of the whole tree and deletes them (layout/README.md). Control loop only.
 class SnapshotKeeper {
@@ -43,10 +45,10 @@ class SnapshotKeeper {
   using Revoking = Layouts::Told;
 
   // What was acknowledged before the call is in it, durable by now, and nothing that is written behind `done`.
-  // Who writes is asked to give his layouts back; who does not, or a brick that is away, makes it fail after
-  // kStillPatience (ETIMEDOUT). With `revoking` who does not loses them then; it fails after as long
-  // again. On any error nothing else has changed. EINVAL, EEXIST, EMFILE as of
-  // Snapshots::begin; EBUSY: another one is being taken; ENOSPC, EIO, EAGAIN.
+  // Who writes is asked to give his layouts back; when none came for kStillPatience, or not all within kStillLimit,
+  // or a brick is away, it fails (ETIMEDOUT). With `revoking` who has not given them back loses them then, and it has
+  // kStillPatience more. On any error nothing else has changed. EINVAL, EEXIST, EMFILE as of Snapshots::begin; EBUSY:
+  // another one is being taken; ENOSPC, EIO, EAGAIN.
   void take(std::string_view name, Taken done, SnapshotClass schedule = SnapshotClass::kNone,
             Revoking revoking = nullptr);
   // Nobody sees it any more when `done` gets its answer; its memory is freed behind that. ENOENT, EAGAIN, EIO.
@@ -61,8 +63,11 @@ class SnapshotKeeper {
     SnapshotClass schedule = SnapshotClass::kNone;
     Revoking revoking;  // null: nobody loses anything, or those who do have lost it
     SnapshotNumber number = 0;
+    SteadyTime limit{};  // of patience
+    size_t written = 0;  // files that somebody might write when it was last looked
   };
 
+  void be_patient();
   void out_of_patience();
   void give_up();
   std::function<void(bool)> in_this_try(std::function<void()> then);

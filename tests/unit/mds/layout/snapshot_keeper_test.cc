@@ -168,6 +168,40 @@ TEST_F(SnapshotKeeperTest, WithAWriterWhoKeepsHisLayoutThereIsNoneAndNothingHasC
   EXPECT_TRUE(world_.get(kBob, other, IoMode::kReadWrite, 0, 4096));
 }
 
+// A client that has thousands of files, or a busy host: it has longer as long as it does what it was asked for.
+TEST_F(SnapshotKeeperTest, AWriterOfManyFilesHasTheTimeToReturnThem) {
+  constexpr int kFiles = 40;
+  for (int number = 0; number < kFiles; ++number) {
+    const InodeId inode = world_.create("many" + std::to_string(number));
+    ASSERT_TRUE(world_.get(kAlice, inode, IoMode::kReadWrite, 0, 4096));
+  }
+  SteadyTime next = world_.loop.clock().now();
+  world_.recaller.on_recall = [&](const LayoutRecall& recall) {
+    next += Milliseconds(200);
+    world_.loop.after(std::chrono::duration_cast<Milliseconds>(next - world_.loop.clock().now()),
+                      [this, inode = recall.inode] { EXPECT_TRUE(world_.give_back(kAlice, inode)); });
+  };
+  const auto taken = world_.take_snapshot("first", Milliseconds(20'000));
+  ASSERT_TRUE(taken);
+  EXPECT_TRUE(*taken) << taken->error().to_string();
+}
+
+TEST_F(SnapshotKeeperTest, WhoReturnsALittleNowAndThenDoesNotHoldItUpForever) {
+  for (int number = 0; number < 40; ++number)
+    ASSERT_TRUE(
+        world_.get(kAlice, world_.create("many" + std::to_string(number)), IoMode::kReadWrite, 0, 4096));
+  SteadyTime next = world_.loop.clock().now();
+  world_.recaller.on_recall = [&](const LayoutRecall& recall) {
+    next += Milliseconds(1500);
+    world_.loop.after(std::chrono::duration_cast<Milliseconds>(next - world_.loop.clock().now()),
+                      [this, inode = recall.inode] { EXPECT_TRUE(world_.give_back(kAlice, inode)); });
+  };
+  const auto taken = world_.take_snapshot("first", kStillLimit + kStillPatience);
+  ASSERT_TRUE(taken);
+  ASSERT_FALSE(*taken);
+  EXPECT_EQ(taken->error().number(), ETIMEDOUT);
+}
+
 TEST_F(SnapshotKeeperTest, ByForceAWriterWhoKeepsHisLayoutLosesItAndNobodyElseDoes) {
   ASSERT_EQ(world_.write(file_, 0, pattern(4096)), Status::kOk);
   const auto kept = world_.get(kAlice, file_, IoMode::kReadWrite, 0, UINT64_MAX, 4096);
