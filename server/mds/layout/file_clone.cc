@@ -173,7 +173,8 @@ void FileClone::share(const CloningPointer& work, const Place& place) {
                                .range = place.source,
                                .target = work->what.target,
                                .target_offset = place.target.begin,
-                               .update = {.mtime = clock_.wall_now(), .clear_setid = work->what.clear_setid}};
+                               .update = {.mtime = clock_.wall_now(), .clear_setid = work->what.clear_setid},
+                               .slice = work->what.slice};
   space_.clone(clone, [work](Status status) { finish(work, status); });
 }
 

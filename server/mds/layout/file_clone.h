@@ -27,6 +27,7 @@ class FileClone {
     uint64_t target_offset = 0;
     uint64_t count = 0;        // 0: to the end of the source
     bool clear_setid = false;  // of the target: the writer is not privileged
+    size_t slice = FileSpace::kClonedPerBatch;
   };
   using Done = std::function<void(nfs4::Status)>;
 
@@ -36,8 +37,8 @@ class FileClone {
   FileClone& operator=(const FileClone&) = delete;
 
   // INVAL: not whole grains (but for the end of the source, where the target may end too), beyond the end of the
-  // source, or onto itself. FBIG: too large, or in too many pieces. XDEV: on a brick that is being
-  // drained. NOSPC: of the metadata. DELAY, IO, STALE.
+  // source, or onto itself. FBIG: too large, or in too many pieces onto bytes that are there. XDEV: on a brick that
+  // is being drained. NOSPC: of the metadata. DELAY, IO, STALE.
   void clone(const What& what, Done done);
 
  private:

@@ -91,21 +91,25 @@ class FileSpace {
   // --- memory that several files have (meta/shared_runs.h), or a file and a snapshot. Nobody may write there: who
   // wants to, or cuts or punches in the middle of a grain, gets a copy first. ---
 
+  static constexpr size_t kClonedExtentsMax = 16'384;
+  static constexpr size_t kClonedPerBatch = 2048;
   // The memory of `range` becomes that of another file, or of another place of this one, in place of what that had
-  // there, in one batch. Both turns; nobody can write to the one, nor reach anything of the other; tails are clean. The
-  // source may be a snapshot's: what of its memory no file has any more is the target's alone then.
+  // there, all of it or nothing. Both turns; nobody can write to the one, nor reach anything of the other; tails are
+  // clean. The source may be a snapshot's: what of its memory no file has any more is the target's alone then.
   struct Clone {
     InodeId source = kNoInode;
     ByteRange range;  // whole grains, but for the end of the source
     InodeId target = kNoInode;
     uint64_t target_offset = 0;
     InodeUpdate update;  // of the target; size and memory are set here
+    // Where the target has no bytes yet, so many extents a batch: they are behind its end, on record as ahead of it,
+    // until the last batch makes that longer. Elsewhere it is one batch.
+    size_t slice = kClonedPerBatch;
   };
-  // kFBig: more than kClonedExtentsMax extents there or here. kDelay: the end of a file has moved. kDQuot: as of
-  // allocate().
+  // kFBig: more than kClonedExtentsMax extents in the place of bytes that the target has, or of memory ahead of it.
+  // kDelay: the end of a file has moved. kDQuot: as of allocate().
   // kXDev: its memory is on a brick that is being drained: a copy goes to another one. kStale: its snapshot goes.
-  void clone(const Clone& clone, Done done) { this->clone(clone, false, std::move(done)); }
-  static constexpr size_t kClonedExtentsMax = 16'384;
+  void clone(const Clone& clone, Done done);
   // The parts of the range that are shared, in grains, as extents: of its first `most` extents. Only reads.
   Outcome<std::vector<Extent>> shared_parts(InodeId inode, const ByteRange& range, size_t most);
   // Where nobody may reach anything before unshare(): around the first kUnsharedAtOnce of `range` from its first shared
@@ -237,8 +241,9 @@ class FileSpace {
   Outcome<Cloning> cloning(const Clone& clone);
   Result<std::vector<LogicalRange>> take_alive(InodeId source, const std::vector<Extent>& extents,
                                                Revival& revival);
-  void clone(const Clone& clone, bool again, Done done);
-  nfs4::Status commit_clone(const Clone& clone, const Cloning& work);
+  void clone_slice(const Clone& left, bool again, Done done);
+  void make_clone_allowance(const Clone& left, const Cloning& work, Done done);
+  nfs4::Status commit_clone(const Clone& left, const Cloning& work);
 
   // Extents of the file behind `end` go, what is kept behind `size` is zeroed: the common end of cut,
   // clean_tail and trim.

@@ -222,6 +222,7 @@ struct FileSpace::Cloning {
   InodePointer source;
   InodePointer target;
   InodePointer owner;  // the live file that may have the memory by itself, if it is there
+  uint64_t end = 0;    // of what of the source is in this batch
   ExtentChange extents;
   Unnaming unnaming;
   Revival revival;
@@ -259,6 +260,7 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   Cloning work{std::move(source),
                std::move(target),
                owner ? *owner : nullptr,
+               0,
                ExtentChange(store_, clone.target),
                {.shares = SharedChange(store_), .free = {}, .dead = {}},
                Revival(store_)};
@@ -267,7 +269,9 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   const uint64_t target_end = clone.target_offset + clone.range.length();
   const bool ends = work.source->size == clone.range.end && work.target->size <= target_end;
   if (clone.range.end % kGrainSize != 0 && !ends) return std::unexpected(nfs4::Status::kDelay);
-  const auto mapped = extents_.map(clone.source, clone.range.begin, length, kClonedExtentsMax + 1);
+  const bool unseen = clone.target_offset >= kept_end(work.target->size);
+  const auto mapped =
+      extents_.map(clone.source, clone.range.begin, length, unseen ? clone.slice : kClonedExtentsMax + 1);
   if (!mapped) return std::unexpected(status_of(mapped.error()));
   std::vector<Extent> extents;
   for (const Mapping& part : *mapped) {
@@ -276,7 +280,9 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
     extents.push_back({clone.target_offset + (part.file_offset - clone.range.begin), *part.logical,
                        part.length, part.born});
   }
-  const auto removed = work.extents.remove(clone.target_offset, length, kClonedExtentsMax + 1);
+  work.end = mapped->back().file_offset + mapped->back().length;
+  const auto removed =
+      work.extents.remove(clone.target_offset, work.end - clone.range.begin, kClonedExtentsMax + 1);
   if (!removed) return std::unexpected(status_of(removed.error()));
   if (std::max(extents.size(), removed->size()) > kClonedExtentsMax)
     return std::unexpected(nfs4::Status::kFBig);
@@ -293,43 +299,62 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   return work;
 }
 
-void FileSpace::clone(const Clone& clone, bool again, Done done) {
+// What of an unfinished one is behind the end of its target goes again: as nobody could see it, nothing has changed.
+void FileSpace::clone(const Clone& clone, Done done) {
+  clone_slice(clone, false, [this, clone, done = std::move(done)](nfs4::Status status) {
+    if (!ahead_.contains(clone.target)) return done(status);
+    trim(clone.target, [status, done](nfs4::Status) { done(status); });
+  });
+}
+
+void FileSpace::clone_slice(const Clone& left, bool again, Done done) {
   if (store_.room().full) return done(nfs4::Status::kNoSpc);
   read_then(
-      store_, lifetime_.token(), [this, clone] { return cloning(clone); },
-      [this, clone, again, done = std::move(done)](const Outcome<Cloning>& work) {
+      store_, lifetime_.token(), [this, left] { return cloning(left); },
+      [this, left, again, done = std::move(done)](const Outcome<Cloning>& work) {
         if (!work) return done(work.error());
-        const nfs4::Status status = commit_clone(clone, *work);
-        if (status != nfs4::Status::kDQuot || again) return done(status);
-        const auto growth = static_cast<uint64_t>(std::max<int64_t>(work->extents.growth(), 0));
-        make_allowance(
-            clone.target, clock_.now() + kRoomPatience,
-            [this, clone, growth] { return who_lacks(clone.target, growth); },
-            [this, clone, done](nfs4::Status allowed) {
-              if (allowed != nfs4::Status::kOk) return done(allowed);
-              this->clone(clone, true, done);
-            });
+        const nfs4::Status status = commit_clone(left, *work);
+        if (status == nfs4::Status::kDQuot && !again) return make_clone_allowance(left, *work, done);
+        if (status != nfs4::Status::kOk || work->end >= left.range.end) return done(status);
+        Clone rest = left;
+        rest.target_offset += work->end - left.range.begin;
+        rest.range.begin = work->end;
+        loop_.at_own_turn(lifetime_.guard([this, rest, done] { clone_slice(rest, false, done); }));
+      });
+}
+
+void FileSpace::make_clone_allowance(const Clone& left, const Cloning& work, Done done) {
+  const auto growth = static_cast<uint64_t>(std::max<int64_t>(work.extents.growth(), 0));
+  make_allowance(
+      left.target, clock_.now() + kRoomPatience,
+      [this, left, growth] { return who_lacks(left.target, growth); },
+      [this, left, done = std::move(done)](nfs4::Status allowed) {
+        if (allowed != nfs4::Status::kOk) return done(allowed);
+        clone_slice(left, true, done);
       });
 }
 
 // The flag of the other file goes first: a crash in front of the second batch leaves it without a reason, no more.
-nfs4::Status FileSpace::commit_clone(const Clone& clone, const Cloning& work) {
+nfs4::Status FileSpace::commit_clone(const Clone& left, const Cloning& work) {
   if (work.owner != nullptr && (work.owner->flags & kInodeShares) == 0) {
     const auto flagged = names_.update(work.owner->id, {.shares = true, .space_only = true});
     if (!flagged) return flagged.error();
   }
-  const auto target = names_.get(clone.target);
+  const auto target = names_.get(left.target);
   if (!target) return target.error();
+  const bool last = work.end >= left.range.end;
   Batch batch;
   raise_format_version(batch, names_.shared_format());
   work.extents.write_to(batch);
   work.revival.write_to(batch);
   work.unnaming.write_to(batch);
-  InodeUpdate update = clone.update;
-  update.size = std::max((*target)->size, clone.target_offset + clone.range.length());
+  InodeUpdate update = last ? left.update : InodeUpdate{.space_only = true};
+  if (last) update.size = std::max((*target)->size, left.target_offset + left.range.length());
+  if (!last) ahead_.put_on_record(batch, left.target);
   update.space_used = (*target)->space_used + static_cast<uint64_t>(work.extents.growth());
   update.shares = true;
-  if (const auto updated = names_.update(clone.target, update, batch); !updated) return updated.error();
+  if (const auto updated = names_.update(left.target, update, batch); !updated) return updated.error();
+  if (!last) ahead_.enter(left.target, true, names_.quotas().counted_owners(**target));
   dead_bytes_ -= work.revival.bytes();
   free_when_synced(work.unnaming, [] {});
   return nfs4::Status::kOk;

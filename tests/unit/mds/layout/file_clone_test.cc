@@ -68,6 +68,61 @@ TEST_F(FileCloneTest, BothHaveTheBytesInOnePlaceDurably) {
   world_.check("restarted");
 }
 
+// In batches, where it is in many pieces: nobody sees it before the last one, and a crash leaves nothing of it.
+TEST_F(FileCloneTest, OfManyPiecesThereIsAllOrNothingWhereverItDies) {
+  constexpr uint64_t kStep = 64 * 1024;
+  constexpr uint64_t kPieces = 9;
+  bool ended = false;
+  for (int at = 1; !ended; ++at) {
+    SCOPED_TRACE(at);
+    ASSERT_LT(at, 100);
+    LayoutWorld world{64};
+    world.obey_recalls();
+    const InodeId file = world.create("file");
+    for (int i = 0; i < 25; ++i) world.create("between" + std::to_string(i));
+    const InodeId copy = world.create("copy");
+    const std::string piece(kGrainSize, static_cast<char>('A' + file % 26));
+    for (uint64_t i = 0; i < kPieces; ++i) ASSERT_EQ(world.write(file, i * kStep, piece), Status::kOk);
+    const std::string bytes = world.read(file, 0, kPieces * kStep);
+    int left = at;
+    bool dead = false;
+    world.store.before_commit = [&] { return !(dead = dead || --left <= 0); };
+    const Status status = world.clone({.client = kBob, .source = file, .target = copy, .slice = 2});
+    ended = !dead;
+    EXPECT_EQ(status == Status::kOk, world.stat(copy)->size > 0);
+    world.crash(0);
+    world.store.before_commit = [] { return true; };
+    world.start();
+    world.obey_recalls();
+    world.pass(Milliseconds(1500));
+    world.check("restarted");
+    EXPECT_TRUE(world.stat(copy)->size == 0 || world.read(copy, 0, kPieces * kStep) == bytes);
+    EXPECT_TRUE(!ended || world.stat(copy)->size > 0);
+    if (world.stat(copy)->size == 0) EXPECT_EQ(world.stat(copy)->space_used, 0U);
+    ASSERT_EQ(world.clone({.client = kBob, .source = file, .target = copy, .slice = 3}), Status::kOk);
+    EXPECT_TRUE(world.read(copy, 0, kPieces * kStep) == bytes);
+    world.check("cloned");
+    if (!ended) continue;
+    EXPECT_GE(at, 5);
+    ASSERT_EQ(world.clone({.client = kBob, .source = file, .target = copy, .slice = 2}), Status::kOk);
+    EXPECT_TRUE(world.read(copy, 0, kPieces * kStep) == bytes) << "over what it has: one batch";
+  }
+}
+
+TEST_F(FileCloneTest, OneThatFailsInTheMiddleLeavesNothing) {
+  constexpr uint64_t kStep = 64 * 1024;
+  for (uint64_t i = 0; i < 9; ++i)
+    ASSERT_EQ(world_.write(source_, i * kStep, pattern(kGrainSize)), Status::kOk);
+  int left = 4;
+  world_.store.before_commit = [&] { return --left != 0; };
+  EXPECT_NE(world_.clone({.client = kBob, .source = source_, .target = target_, .slice = 2}), Status::kOk);
+  EXPECT_LT(left, 0) << "what was there went again";
+  EXPECT_EQ(world_.stat(target_)->size, 0U);
+  EXPECT_EQ(world_.stat(target_)->space_used, 0U);
+  EXPECT_TRUE(world_.extents(target_).empty());
+  world_.check("failed");
+}
+
 TEST_F(FileCloneTest, WhatIsWrittenToOneIsNotInTheOther) {
   ASSERT_EQ(world_.write(source_, 0, pattern(3 * kBlock)), Status::kOk);
   ASSERT_EQ(clone(), Status::kOk);
