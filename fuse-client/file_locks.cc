@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "shared/base/check.h"
 #include "shared/initiator/cancellation.h"
@@ -137,9 +138,13 @@ FileLocks::Verdict FileLocks::lock_here(LockOwner owner, const nfs4::LockRange& 
     return Verdict::kAskServer;
   }
   if (find_in_the_way(owner, range)) return Verdict::kInTheWay;
+  if (entries_.size() > kOwnersMax) return Verdict::kTooMany;
+  nfs4::RangeLocks ranges = entries_[owner].held.ranges;
+  ranges.lock(range);
+  if (ranges.all().size() > nfs4::kLockRangesMax) return Verdict::kTooMany;
   are_here_ = true;
   Held& held = entries_[owner].held;
-  held.ranges.lock(range);
+  held.ranges = std::move(ranges);
   held.credential = asker.credential;
   held.process = asker.process;
   held.open_file = asker.open_file;
@@ -159,10 +164,12 @@ void FileLocks::asked_server() {
   --asked_for_;
 }
 
-bool FileLocks::unlock_here(LockOwner owner, const nfs4::LockRange& range) {
+Result<bool> FileLocks::unlock_here(LockOwner owner, const nfs4::LockRange& range) {
   std::unique_lock lock(mutex_);
-  // Bounded: it ends as calls to the server do.
-  changed_.wait(lock, [this] { return !handing_over_; });
+  while (handing_over_) {
+    if (initiator::CancellationScope::cancelled()) return fail(EINTR, "LOCKU");
+    changed_.wait_for(lock, std::chrono::seconds(1));
+  }
   if (!are_here_) return false;
   if (const auto found = entries_.find(owner); found != entries_.end())
     found->second.held.ranges.unlock(range);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "shared/base/result.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/credential.h"
 #include "shared/nfs4/basic_types.h"
@@ -74,16 +75,18 @@ class FileLocks {
 
   // --- locks that are decided here ---
 
-  // kAskServer: LOCK has to be sent, and asked_server() to follow. kWait: they are here and must not get more.
-  enum class Verdict : uint8_t { kGiven, kInTheWay, kAskServer, kWait };
+  // kAskServer: LOCK has to be sent, and asked_server() to follow. kWait: they are here and must not get more. kTooMany:
+  // the server would not take them all when they are handed over.
+  enum class Verdict : uint8_t { kGiven, kInTheWay, kAskServer, kWait, kTooMany };
+  static constexpr size_t kOwnersMax = 4096;
   // In the turn of the owner, begin(); who asks has in `asker` what a Held says of him. Only while no other client can
   // lock (Inode::lock).
   Verdict lock_here(LockOwner owner, const nfs4::LockRange& range, const Held& asker);
   // The same when others may have locks by now.
   Verdict lock_at_server();
   void asked_server();
-  // False: they are the server's. Waits for a hand-over.
-  bool unlock_here(LockOwner owner, const nfs4::LockRange& range);
+  // False: they are the server's. Waits for a hand-over. EINTR: whoever asks is gone (initiator::CancellationScope).
+  Result<bool> unlock_here(LockOwner owner, const nfs4::LockRange& range);
   // What is in the way of a lock. kWait: as above. `only_we`: no other client can lock.
   struct InTheWay {
     LockOwner owner;

@@ -127,6 +127,8 @@ Result<bool> LockCalls::lock_here(const LockWish& wish) {
         return fail(EAGAIN, "LOCK");
       case FileLocks::Verdict::kAskServer:
         return false;
+      case FileLocks::Verdict::kTooMany:
+        return fail(ENOLCK, "LOCK: too many in this file");
       case FileLocks::Verdict::kWait:
         TRY(await_hand_over(wish));
     }
@@ -227,7 +229,8 @@ Result<> LockCalls::unlock(Inode& inode, LockOwner owner, const nfs4::LockRange&
   const Turn turn(locks, owner);
   if (!turn.mine()) return fail(EINTR, "LOCKU");
   // Of an owner that has asked the server before, the stateid is still to be given up.
-  if (locks.unlock_here(owner, range) && !(last && locks.held(owner).stateid)) return {};
+  TRY_ASSIGN(const bool here, locks.unlock_here(owner, range));
+  if (here && !(last && locks.held(owner).stateid)) return {};
   settle_doubt(inode, owner);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     FileLocks::Held held = locks.held(owner);

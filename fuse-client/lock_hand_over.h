@@ -14,13 +14,20 @@ class LockHandOver {
  public:
   explicit LockHandOver(initiator::Session& session) : session_(session) {}
 
-  // Of this file, whose delegation has ended and is to be returned. Takes as long as the server does; nobody is asked
-  // where no lock is here.
+  // Of this file, whose delegation has ended and is to be returned. Takes as long as the server does, but where it says
+  // DELAY again and again, half a lease: by then it would revoke the delegation, and others would have the locks. Nobody
+  // is asked where no lock is here.
   void run(Inode& inode) const;
 
  private:
-  bool give_all(Inode& inode, LockOwner owner, FileLocks::Held& held) const;
-  bool give(Inode& inode, LockOwner owner, const nfs4::LockRange& range, FileLocks::Held& held) const;
+  // The end of the lease when the server began to say DELAY: it moves on with each answer.
+  using Delayed = std::optional<SteadyTime>;
+  bool give_all(Inode& inode, LockOwner owner, FileLocks::Held& held, Delayed& delayed) const;
+  bool give(Inode& inode, LockOwner owner, const nfs4::LockRange& range, FileLocks::Held& held,
+            Delayed& delayed) const;
+  Result<initiator::CompoundReply> send(const Inode& inode, const nfs4::LockArguments& lock,
+                                        const nfs4::Stateid& delegation,
+                                        const initiator::Credential& credential, Delayed& delayed) const;
   void take_back(const Inode& inode, FileLocks::Held& held) const;
 
   initiator::Session& session_;

@@ -23,6 +23,9 @@ std::optional<LockRange> lock_range(uint64_t offset, uint64_t length, bool exclu
 // The length4 of it.
 uint64_t length_of(const LockRange& range);
 
+// Of one owner in one file our server keeps so many, and a mount that decides for it.
+inline constexpr size_t kLockRangesMax = 2048;
+
 // The ranges one owner has locked in one file, as POSIX has it: a byte has one mode, the newest; neighbours
 // of one mode are one range. A value.
 class RangeLocks {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "shared/base/clock.h"
+#include "shared/nfs4/range_locks.h"
 
 namespace pnfsrdma::mds {
 
@@ -33,7 +34,7 @@ struct ServerLimits {
 };
 
 // Ranges of one lock owner in one file: what its record holds.
-inline constexpr size_t kLockRangesMax = 2048;
+inline constexpr size_t kLockRangesMax = nfs4::kLockRangesMax;
 
 // Smaller channel attributes are refused with TOOSMALL: SEQUENCE with one operation of use would not fit.
 inline constexpr uint32_t kRequestBytesMin = 256;

@@ -340,6 +340,41 @@ TEST_F(DelegatedLocksTest, WhatIsLockedHereStaysWhenTheServerLosesItsState) {
   EXPECT_EQ(lock(kSecond), EIO);
 }
 
+// More than the server takes when they are handed over: all of them would be lost then.
+TEST_F(DelegatedLocksTest, NoMoreThanTheServerTakes) {
+  for (uint64_t i = 0; i < nfs4::kLockRangesMax; ++i) ASSERT_EQ(lock({4 * i, 4 * i + 1, true}), 0);
+  EXPECT_EQ(lock({4 * nfs4::kLockRangesMax, 4 * nfs4::kLockRangesMax + 1, true}), ENOLCK);
+  EXPECT_EQ(held().ranges.all().size(), nfs4::kLockRangesMax);
+  EXPECT_EQ(lock({0, 3, true}), 0) << "as many as before";
+  for (uint64_t i = 0; i < FileLocks::kOwnersMax; ++i) {
+    LockWish other = wish({1'000'000 + i, 1'000'000 + i, false});
+    other.owner = {LockOwner::Kind::kPosix, 100 + i};
+    const auto given = LockCalls(*session_, clock_).lock(other);
+    ASSERT_EQ(given.has_value(), i + 1 < FileLocks::kOwnersMax) << i;
+    EXPECT_TRUE(given || given.error().number() == ENOLCK);
+  }
+}
+
+TEST_F(DelegatedLocksTest, AServerThatHasNoTimeIsAskedAgainButNotUntilItRevokesThem) {
+  EXPECT_EQ(lock(kFirst), 0);
+  ASSERT_TRUE(file_->end_delegation());
+  refuse(std::deque<Status>(3, Status::kDelay));
+  LockHandOver(*session_).run(*file_);
+  EXPECT_EQ(locks().size(), 4u);
+  EXPECT_FALSE(file_->locks().any_lost());
+  EXPECT_EQ(unlock(kFirst, true), 0);
+  file_->delegation_returned(state_of(50));
+  file_->delegated({.stateid = state_of(51), .allows = nfs4::kShareAccessBoth});
+  EXPECT_EQ(lock(kFirst), 0);
+  EXPECT_EQ(lock(kSecond), 0);
+  ASSERT_TRUE(file_->end_delegation());
+  refuse(std::deque<Status>(100'000, Status::kDelay));
+  const auto begun = std::chrono::steady_clock::now();
+  LockHandOver(*session_).run(*file_);
+  EXPECT_TRUE(file_->locks().any_lost());
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, session_->lease());
+}
+
 TEST_F(DelegatedLocksTest, BehindTheHandOverTheServerIsAsked) {
   EXPECT_EQ(lock(kFirst), 0);
   ASSERT_TRUE(file_->end_delegation());
