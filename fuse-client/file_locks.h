@@ -75,8 +75,8 @@ class FileLocks {
 
   // --- locks that are decided here ---
 
-  // kAskServer: LOCK has to be sent, and asked_server() to follow. kWait: they are here and must not get more. kTooMany:
-  // the server would not take them all when they are handed over.
+  // kAskServer: LOCK has to be sent, and asked_server() to follow. kWait: they are here and must not get more.
+  // kTooMany: the server would not take them all when they are handed over.
   enum class Verdict : uint8_t { kGiven, kInTheWay, kAskServer, kWait, kTooMany };
   static constexpr size_t kOwnersMax = 4096;
   // In the turn of the owner, begin(); who asks has in `asker` what a Held says of him. Only while no other client can

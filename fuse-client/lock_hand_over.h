@@ -14,9 +14,9 @@ class LockHandOver {
  public:
   explicit LockHandOver(initiator::Session& session) : session_(session) {}
 
-  // Of this file, whose delegation has ended and is to be returned. Takes as long as the server does, but where it says
-  // DELAY again and again, half a lease: by then it would revoke the delegation, and others would have the locks. Nobody
-  // is asked where no lock is here.
+  // Of this file, whose delegation has ended and is to be returned. Takes as long as the server does, but where it
+  // says DELAY again and again, half a lease: by then it would revoke the delegation, and others would have the locks.
+  // Nobody is asked where no lock is here.
   void run(Inode& inode) const;
 
  private:

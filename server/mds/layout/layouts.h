@@ -69,6 +69,7 @@ class Layouts final : public LayoutConflicts {
   bool may_be_used_by_others(uint64_t inode, uint64_t client) const override;
   void on_orphaned(uint64_t inode) override;
   void on_last_close(std::vector<uint64_t> files, std::function<void()> done) override;
+  void before_delegation_revoked(uint64_t client, uint64_t inode, std::function<void()> done) override;
   void on_client_gone(uint64_t client, std::function<void()> done) override;
   nfs4::Status test_stateid(uint64_t client, const LayoutStateid& stateid) const override;
   nfs4::Status free_stateid(uint64_t client, const LayoutStateid& stateid) override;

@@ -120,6 +120,13 @@ void Layouts::revoke_layout(uint64_t client, uint64_t inode,
   });
 }
 
+void Layouts::before_delegation_revoked(uint64_t client, uint64_t inode, std::function<void()> done) {
+  const Join join(std::move(done));
+  endings_.join(client, inode, kAllOfIt, join);
+  revoke_layout(client, inode, [end = join.part()](std::optional<size_t>) { end(); });
+  join.end();
+}
+
 // Not before: a client that knows takes what it has under way for dead, and writes by another way.
 void Layouts::tell_revoked(uint64_t client, const StateidOther& stateid) {
   if (gone(client)) return;

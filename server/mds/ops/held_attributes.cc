@@ -43,6 +43,7 @@ Outcome<InodePointer> as_its_holder_knows(CompoundContext& context, const InodeP
   const DelegationState* held = delegations.table().write_delegation(inode->id);
   if (held == nullptr || held->client == context.client_id()) return inode;
   if ((asked & attributes_of_data()).none()) return inode;
+  TRY_ASSIGN(const uint64_t before, context.suspension.once<uint64_t>([&] { return inode->change; }));
   TRY_ASSIGN(const Told told, context.suspension.ask<Told>(
                                   [&](auto done) { delegations.ask_holder(inode->id, std::move(done)); }));
   // While the operation waited, somebody else has got one.
@@ -53,6 +54,9 @@ Outcome<InodePointer> as_its_holder_knows(CompoundContext& context, const InodeP
     delegations.recall(inode->id, context.client_id(), [](Status) {});
     return inode;
   }
+  // What he has committed since is newer than what he said.
+  TRY_ASSIGN(const bool stale, context.suspension.once<bool>([&] { return inode->change != before; }));
+  if (stale) return inode;
   // Also of the size: what he did to that himself, and has had no answer to yet, he may not know.
   if (!told->is_changed) return inode;
   TRY_ASSIGN(const Outcome<> moved,

@@ -67,6 +67,10 @@ class LayoutConflicts {
   // brick is reachable for this client any more and its layouts are gone; only then may its state be dropped.
   virtual void on_client_gone(uint64_t client, std::function<void()> done) = 0;
 
+  // The client's write delegation of the file is about to be revoked: whoever gets the file next may lock what it has
+  // locked. Its layout of the file is revoked; `done` when it can reach nothing of it.
+  virtual void before_delegation_revoked(uint64_t client, uint64_t inode, std::function<void()> done) = 0;
+
   // TEST_STATEID: NFS4_OK, or NFS4ERR_BAD_STATEID, OLD_STATEID, or ADMIN_REVOKED for one revoked and not yet
   // freed.
   virtual nfs4::Status test_stateid(uint64_t client, const LayoutStateid& stateid) const = 0;

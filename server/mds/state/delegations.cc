@@ -258,13 +258,22 @@ void Delegations::expire(const StateidOther& other) {
     pending->second.lease_timer = loop_.after(left, lifetime_.guard([this, other] { expire(other); }));
     return;
   }
+  const DelegationState& state = *table_.find(other);
+  if (state.kind != DelegationKind::kWrite) return revoke(other);
+  fence_(state.client, state.inode, lifetime_.guard([this, other] { revoke(other); }));
+}
+
+// Nothing is left to do where it has been returned meanwhile.
+void Delegations::revoke(const StateidOther& other) {
+  const auto pending = pending_.find(other);
+  if (pending == pending_.end()) return;
   DelegationState& state = *table_.find(other);
   DelegationState revoked = state;
   revoked.revoked = true;
   // Before anybody may change the file: a restarted daemon must not take it for in force.
   if (const auto recorded = store_.put(revoked); !recorded) {
     pending->second.lease_timer =
-        loop_.after(kRevokeAgain, lifetime_.guard([this, other] { expire(other); }));
+        loop_.after(kRevokeAgain, lifetime_.guard([this, other] { revoke(other); }));
     return;
   }
   log_warning("mds", "delegation-revoked client={:#x} inode={}", state.client, state.inode);

@@ -45,6 +45,11 @@ class Delegations {
   // Called when the last delegation of a file has gone.
   void set_unused(std::function<void(uint64_t inode)> unused) { unused_ = std::move(unused); }
 
+  // Called before a write delegation that its holder does not return is revoked: others may have from then on what he
+  // has locked, so he must not write by himself. It calls `done` once, at once or later, when he cannot.
+  using Fence = std::function<void(ClientId client, uint64_t inode, std::function<void()> done)>;
+  void set_fence(Fence fence) { fence_ = std::move(fence); }
+
   // As long as one of these lives nobody gets a delegation of the file that the act conflicts with, but the client
   // itself one to write.
   using Hold = std::shared_ptr<const void>;
@@ -154,6 +159,7 @@ class Delegations {
   void ask(const DelegationState& state, std::vector<TakeTold> askers);
   void told(const StateidOther& other, const AskingPointer& asking, const std::optional<Told>& answer);
   void expire(const StateidOther& other);
+  void revoke(const StateidOther& other);
   void end_recall(const StateidOther& other);
   void settle(uint64_t inode);
   void wake_some();
@@ -170,6 +176,7 @@ class Delegations {
   Counters& counters_;
   const Milliseconds lease_, contended_for_;
   std::function<void(uint64_t)> unused_;
+  Fence fence_ = [](ClientId, uint64_t, const std::function<void()>& done) { done(); };
   std::shared_ptr<Holds> holds_ = std::make_shared<Holds>();  // a Hold may outlive us
   std::unordered_map<StateidOther, Pending, StateidOtherHash> pending_;
   std::multimap<uint64_t, std::shared_ptr<Waiting>> waiting_;  // by file

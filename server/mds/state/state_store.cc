@@ -261,7 +261,9 @@ Outcome<> StateStore::put(const DelegationState& delegation) {
     const Bytes value = xdr::encode_to_bytes(record);
     Records::put(batch, RecordKind::kDelegation, delegation_key(delegation), as_text(value));
   }
-  return commit(batch);
+  // Whoever has the file behind a revocation is answered when that is durable: the holder must not reclaim it, and with
+  // it his locks, when the host has lost its power.
+  return commit(batch, delegation.revoked ? CommitKind::kNamespace : CommitKind::kState);
 }
 
 Outcome<> StateStore::erase(const DelegationState& delegation) {
@@ -305,8 +307,8 @@ Outcome<> StateStore::erase(ClientId client, const Part& part, bool last) {
   return commit(batch);
 }
 
-Outcome<> StateStore::commit(Batch& batch) {
-  const auto committed = store_.commit(batch, CommitKind::kState);
+Outcome<> StateStore::commit(Batch& batch, CommitKind kind) {
+  const auto committed = store_.commit(batch, kind);
   if (!committed) return std::unexpected(status_of(committed.error()));
   return {};
 }

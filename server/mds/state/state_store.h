@@ -69,7 +69,7 @@ class StateStore {
   DoneRecords done() { return DoneRecords(store_); }
 
  private:
-  Outcome<> commit(Batch& batch);
+  Outcome<> commit(Batch& batch, CommitKind kind = CommitKind::kState);
 
   KeyValueStore& store_;
   Records records_;

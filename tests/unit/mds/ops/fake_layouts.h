@@ -3,6 +3,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "server/mds/meta/namespace.h"
@@ -52,6 +53,10 @@ class FakeLayouts final : public LayoutConflicts {
     gone.push_back(client);
     hold ? held.push_back(done) : done();
   }
+  void before_delegation_revoked(uint64_t client, uint64_t inode, std::function<void()> done) override {
+    fenced.emplace_back(client, inode);
+    hold ? held.push_back(done) : done();
+  }
   nfs4::Status test_stateid(uint64_t, const LayoutStateid&) const override {
     return nfs4::Status::kBadStateid;
   }
@@ -77,6 +82,7 @@ class FakeLayouts final : public LayoutConflicts {
   std::vector<uint64_t> orphaned;
   std::vector<uint64_t> closed;
   std::vector<uint64_t> gone;
+  std::vector<std::pair<uint64_t, uint64_t>> fenced;  // client, file
 
  private:
   Namespace& names_;

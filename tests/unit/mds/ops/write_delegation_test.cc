@@ -223,6 +223,37 @@ TEST_F(WriteDelegationTest, WhatIsNotReturnedInALeaseIsRevoked) {
   EXPECT_EQ(holder_->status({nfs4::FreeStateidArguments{held}}), Status::kOk);
 }
 
+// Others may lock what its holder has locked from then on.
+TEST_F(WriteDelegationTest, ItIsRevokedWhenItsHolderCannotWriteByHimself) {
+  begin();
+  const auto held = write_delegation();
+  ask(*other_, write_open());
+  server_->layouts.hold = true;
+  let_it_be_revoked();
+  const auto fenced = std::vector{std::pair(holder_->id, inode())};
+  EXPECT_EQ(server_->layouts.fenced, fenced);
+  EXPECT_FALSE(shown_as_revoked());
+  server_->clients.lengthen_leases(Milliseconds(30'000));
+  EXPECT_EQ(status(ask(*other_, write_open())), std::nullopt) << "waits";
+  server_->layouts.release();
+  turns();
+  EXPECT_TRUE(shown_as_revoked());
+  EXPECT_EQ(other_->status(write_open()), Status::kOk);
+  EXPECT_EQ(open_by(held, kShareBoth), Status::kDelegRevoked);
+}
+
+TEST_F(WriteDelegationTest, OneThatIsReturnedBeforeThatIsNotRevoked) {
+  begin();
+  const auto held = write_delegation();
+  ask(*other_, write_open());
+  server_->layouts.hold = true;
+  let_it_be_revoked();
+  EXPECT_EQ(give_back(held), Status::kOk);
+  server_->layouts.release();
+  turns();
+  EXPECT_FALSE(shown_as_revoked());
+}
+
 TEST_F(WriteDelegationTest, WhoIsAtWorkOnTheReturnGetsMoreTimeButNotForEver) {
   begin();
   const auto held = write_delegation();
@@ -268,6 +299,24 @@ TEST_F(WriteDelegationTest, TheHolderSaysHowLongTheFileIs) {
   EXPECT_TRUE(holder_->recalls.empty());
   EXPECT_EQ(give_back(held), Status::kOk);
   EXPECT_EQ(see(*other_).size, 0U);
+}
+
+// While his answer is on its way he writes more, and commits that.
+TEST_F(WriteDelegationTest, WhatHeSaidBeforeHeCommittedIsNotShown) {
+  begin();
+  write_delegation();
+  says(8192, change() + 1);
+  holder_->is_silent = true;
+  const Reply reply = ask(*other_, {handle(), question()});
+  ASSERT_EQ(holder_->questions.size(), 1U);
+  ASSERT_TRUE(server_->names->update(inode(), {.size = 12288, .mtime = WallTime{5, 0}}));
+  holder_->answer_at_last();
+  turns();
+  ASSERT_EQ(status(reply), Status::kOk);
+  const auto results = *xdr::decode_from<nfs4::CompoundResults>(**reply);
+  const auto& seen = response_at<nfs4::GetAttributesResponse>(results, 2).result.attributes;
+  EXPECT_EQ(seen.size, 12288U);
+  EXPECT_EQ(seen.change, change());
 }
 
 // He may have cut the file himself, and have had no answer yet.
