@@ -9,7 +9,7 @@ import json
 import pathlib
 from xml.sax.saxutils import escape
 
-WIDTH, MARGIN, BAR_LEFT, BAR_RIGHT = 860, 20, 330, 640
+WIDTH, MARGIN, BAR_LEFT, BAR_RIGHT = 880, 20, 330, 640
 ROW, BAR = 30, 16
 CPUS = {"one": "One CPU", "two": "Two CPUs", "none": "Any CPU"}  # by bench-transport --pin
 STYLE = """

@@ -82,7 +82,8 @@ def report(found, rows, rounds):
         if job in found["ours"] and job in found[CEILING]:
             words, _, unit = what.rstrip(")").rpartition(" (")
             shown.append({"what": words, "unit": unit, "ours": found["ours"][job], "reference": found[CEILING][job]})
-    return {"title": "The mount", "reference": "an in-memory FUSE file system with one TCP round trip per operation",
+    title = "The mount: names" if rows is NAMES else "The mount"
+    return {"title": title, "reference": "an in-memory FUSE file system with one TCP round trip per operation",
             "conditions": f"One CPU, volatile pool, medians of {rounds} rounds; the right column is ours : reference", "rows": shown}
 
 
