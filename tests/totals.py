@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `make test` ends with: every skipped test with its reason, the end of what each failed one said, and the totals.
+"""What `make test` ends with: every skipped test with its reason, the slowest ones, the end of what each failed one said,
+and the totals.
 
 usage: totals.py FOLDER SUITE...   reads FOLDER/SUITE.xml (JUnit, as ctest and tests/vm/lab.py write it)
 
@@ -14,6 +15,7 @@ import textwrap
 import xml.etree.ElementTree as ElementTree
 
 LINES = 40  # of what a failed test said
+SLOWEST, SLOW_SECONDS = 12, 20  # so many of a suite are named, none that is faster
 # GoogleTest: the line below "file:line: Skipped". Programs: the line that says it.
 REASON = re.compile(r": Skipped\n(.+)|^(.*\bskipped: .+)", re.MULTILINE | re.IGNORECASE)
 
@@ -67,6 +69,15 @@ def print_skipped(suites):
         print(textwrap.fill(", ".join(names), 120, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False))
 
 
+def print_slowest(suites):
+    for suite in suites:
+        slow = sorted((case for case in suite.cases if case.seconds >= SLOW_SECONDS), key=lambda case: -case.seconds)
+        if not slow:
+            continue
+        named = ", ".join(f"{case.name} {case.seconds:.0f} s" for case in slow[:SLOWEST])
+        print(textwrap.fill(f"slowest in {suite.name}: {named}", 120, subsequent_indent="  ", break_on_hyphens=False))
+
+
 def print_failed(suites):
     for suite in suites:
         for case in suite.failed:
@@ -79,6 +90,7 @@ def main(folder, names):
     suites = [Suite(name, pathlib.Path(folder) / f"{name}.xml") for name in names]
     print()
     print_skipped(suites)
+    print_slowest(suites)
     print_failed(suites)
     print("totals:")
     for suite in suites:

@@ -58,6 +58,14 @@ class Totals(unittest.TestCase):
         self.assertNotIn("| line 59\n", text)
         self.assertTrue(text.endswith("  FAILED   unit: unit.bad\n"))
 
+    def test_the_slowest_are_named(self):
+        cases = [f'<testcase name="unit.number{number}" time="{number}" status="run"/>' for number in range(100)]
+        text = self.told(["unit"], unit=cases)[1]
+        self.assertIn("slowest in unit: unit.number99 99 s, unit.number98 98 s,", text)
+        self.assertIn("unit.number88 88 s", text)
+        self.assertNotIn("unit.number87 87 s", text)
+        self.assertNotIn("slowest", self.told(["unit"], unit=cases[:20])[1])
+
     def test_what_could_not_start_has_failed(self):
         code, text = self.told(["unit"], unit=[PASSED, NO_PROGRAM])
         self.assertEqual(code, 1)
