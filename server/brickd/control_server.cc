@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "server/brickd/call_journal.h"
 #include "shared/base/log.h"
 #include "shared/brick/call_limits.h"
 #include "shared/xdr/codec.h"
@@ -20,58 +21,6 @@ Control::Done<Answer> encode_to(rpc::Responder responder) {
     if (!answer) return shared->refuse(rpc::AcceptStatus::kSystemError);
     shared->reply(xdr::encode_to_bytes(*answer));
   };
-}
-
-// For the log of slow turns.
-std::string_view name_of(Procedure procedure) {
-  switch (procedure) {
-    case Procedure::kNull:
-      return "null";
-    case Procedure::kClaim:
-      return "claim";
-    case Procedure::kAlloc:
-      return "alloc";
-    case Procedure::kFree:
-      return "free";
-    case Procedure::kMap:
-      return "map";
-    case Procedure::kUnmap:
-      return "unmap";
-    case Procedure::kList:
-      return "list";
-    case Procedure::kOpenSession:
-      return "open-session";
-    case Procedure::kCloseSession:
-      return "close-session";
-    case Procedure::kListSessions:
-      return "list-sessions";
-    case Procedure::kExpose:
-      return "expose";
-    case Procedure::kWithdraw:
-      return "withdraw";
-    case Procedure::kListGrants:
-    case Procedure::kListAllGrants:
-      return "list-grants";
-    case Procedure::kPersist:
-      return "persist";
-    case Procedure::kZero:
-      return "zero";
-    case Procedure::kCopy:
-      return "copy";
-    case Procedure::kStatistics:
-      return "statistics";
-    case Procedure::kIdentify:
-      return "identify";
-    case Procedure::kSurvey:
-      return "survey";
-    case Procedure::kErase:
-      return "erase";
-    case Procedure::kLoopTurns:
-      return "loop-turns";
-    case Procedure::kSessionTraffic:
-      return "session-traffic";
-  }
-  return "unknown-procedure";
 }
 
 }  // namespace
@@ -173,12 +122,17 @@ void ControlServer::note_epoch(const rpc::Connection* connection, uint64_t epoch
 }
 
 template <typename Arguments, typename Answer>
-void ControlServer::serve(const rpc::Connection* connection, ByteSpan encoded, rpc::Responder responder,
+void ControlServer::serve(const rpc::Connection* connection, Procedure procedure, ByteSpan encoded,
+                          rpc::Responder responder,
                           void (ControlService::*method)(const Arguments&, Control::Done<Answer>)) {
   const auto arguments = xdr::decode_from<Arguments>(encoded);
   if (!arguments) return responder.refuse(rpc::AcceptStatus::kGarbageArguments);
-  if constexpr (requires { arguments->epoch; }) note_epoch(connection, arguments->epoch);
-  (service_.*method)(*arguments, encode_to<Answer>(std::move(responder)));
+  Control::Done<Answer> done = encode_to<Answer>(std::move(responder));
+  if constexpr (requires { arguments->epoch; }) {
+    note_epoch(connection, arguments->epoch);
+    done = journalled<Answer>(connection->peer(), procedure, arguments->epoch, std::move(done));
+  }
+  (service_.*method)(*arguments, std::move(done));
 }
 
 template <typename Answer>
@@ -191,8 +145,9 @@ void ControlServer::serve(ByteSpan encoded, rpc::Responder responder,
 void ControlServer::dispatch(const rpc::Connection* connection, const rpc::IncomingCall& call,
                              rpc::Responder responder) {
   const ByteSpan encoded = call.arguments;
-  const auto with = [&](auto method) { serve(connection, encoded, std::move(responder), method); };
-  switch (static_cast<Procedure>(call.header.procedure)) {
+  const auto procedure = static_cast<Procedure>(call.header.procedure);
+  const auto with = [&](auto method) { serve(connection, procedure, encoded, std::move(responder), method); };
+  switch (procedure) {
     case Procedure::kNull:
       return responder.reply(Bytes{});
     case Procedure::kClaim:

@@ -44,7 +44,8 @@ class ControlServer {
   void note_epoch(const rpc::Connection* connection, uint64_t epoch);
   void dispatch(const rpc::Connection* connection, const rpc::IncomingCall& call, rpc::Responder responder);
   template <typename Arguments, typename Answer>
-  void serve(const rpc::Connection* connection, ByteSpan encoded, rpc::Responder responder,
+  void serve(const rpc::Connection* connection, Procedure procedure, ByteSpan encoded,
+             rpc::Responder responder,
              void (ControlService::*method)(const Arguments&, Control::Done<Answer>));
   template <typename Answer>
   void serve(ByteSpan encoded, rpc::Responder responder,

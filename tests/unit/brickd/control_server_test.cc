@@ -8,11 +8,14 @@
 #include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "server/brickd/brick.h"
 #include "server/brickd/pool.h"
 #include "shared/base/log.h"
+#include "shared/base/log_observer.h"
 #include "shared/brick/client.h"
 #include "shared/rpc/dial.h"
 #include "shared/rpc/server.h"
@@ -183,6 +186,32 @@ TEST_F(ProtectedServer, AClientThatIsToUseItFromNowOnConnectsAnew) {
   client->reassess_tls();
   wait_for([this] { return unreachable.has_value(); });
   EXPECT_EQ(unreachable->number(), ENOTSUP) << "this brick does not offer it";
+}
+
+// The journal of calls: those that change something, with who called and what it was answered, in order.
+TEST_F(Server, JournalsCallsUnderAnEpochAndNothingElse) {
+  std::vector<std::string> lines;
+  observe_log([&lines](LogLevel level, std::string_view component, std::string_view text) {
+    if (level == LogLevel::kDebug && component == "brick") lines.emplace_back(text);
+  });
+  connect(path());
+  EXPECT_EQ(call(&BrickClient::claim, ClaimArguments{1, "test"})->status, Status::kOk);  // not logged yet
+  set_log_level(LogLevel::kDebug);
+  EXPECT_EQ(call(&BrickClient::claim, ClaimArguments{5, "test"})->status, Status::kOk);
+  EXPECT_EQ(call(&BrickClient::alloc, AllocArguments{4, 0, 2})->status, Status::kStaleEpoch);
+  EXPECT_EQ(call(&BrickClient::open_session, OpenSessionArguments{5, 7, {}})->status, Status::kInvalid);
+  std::optional<Result<IdentifyResult>> identified;
+  client->identify([&](Result<IdentifyResult> result) { identified.emplace(std::move(result)); });
+  wait_for([&] { return identified.has_value(); });
+  set_log_level(LogLevel::kOff);
+  observe_log(nullptr);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_NE(lines[0].find(" procedure=claim epoch=5 status=ok microseconds="), std::string::npos) << lines[0];
+  EXPECT_NE(lines[1].find(" procedure=alloc epoch=4 status=stale-epoch microseconds="), std::string::npos)
+      << lines[1];
+  EXPECT_NE(lines[2].find(" procedure=open-session epoch=5 status=invalid microseconds="), std::string::npos)
+      << lines[2];
+  for (const std::string& line : lines) EXPECT_TRUE(line.starts_with("call peer=")) << line;
 }
 
 TEST_F(Server, AnswersOverItsUnixSocketWhichOnlyItsOwnerCanUse) {
