@@ -243,7 +243,7 @@ class Installation:
     def brick_settings(self, name):
         address = self.network.address(name)
         self.authority.issue(name, "serverAuth", address)
-        return {"pool": {"path": str(self.home / name / "pool.img"), "size": "256M"},
+        return {"pool": {"path": str(self.home / name / "pool.img"), "size": "256M"}, "log_level": "debug",
                 "control": {"unix": "", "tcp": f"{address}:{CONTROL_PORT}", "tls": self.authority.files(name)}, "data": {"listen": [f"{address}:{DATA_PORT}"]}}
 
     def server_settings(self, name):

@@ -87,6 +87,10 @@ class Network:
     def cut_between(self, host, others):
         self.set_hardware(host, others, lambda _: NOBODY)
 
+    def silence(self, host, others):
+        """What it sends to them is lost, and nothing else."""
+        self.set_up(host, [self.neighbour(other, NOBODY) for other in others])
+
     def join_between(self, host, others):
         self.set_hardware(host, others, self.hardware)
 

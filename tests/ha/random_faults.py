@@ -5,10 +5,12 @@
 usage: random_faults.py BIN_DIRECTORY [--rounds N] [--seed N] [--first ROUND]
 
 Behind each round all goes on, and it is checked that nothing acknowledged is lost, no lock was held twice, no answer is older than
-what was acknowledged before its question, no two MDSs had the lead at once, and no program ended that should not have.
+what was acknowledged before its question, no two MDSs had the lead at once, no brick did anything for one that was not the last to
+claim it, and no program ended that should not have.
 A failure prints seed and round, which --seed and --first repeat (the same faults, at the same moments), and where the logs are.
 """
 import argparse
+import bisect
 import random
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 import history
+import journal
 from installation import BRICKS, FENCED, MEMBERS, SERVERS
 from trial import trial
 from work import Work, Worker
@@ -37,6 +40,7 @@ class Injury:
     ends: float
     harm: Callable
     heal: Callable
+    others: tuple = ()  # hosts that are cut off from that one only; none: all are
 
     def __str__(self):
         return f"{self.host} {self.what} {self.begins:.1f}-{self.ends:.1f}"
@@ -62,18 +66,24 @@ class Injuries:
 
     def of_program(self, host):
         daemon = self.system.daemons[host]
-        kinds = [("killed", daemon.kill, daemon.start), ("paused", daemon.pause, daemon.go_on)]
+        kinds = [("killed", daemon.kill, daemon.start, ()), ("paused", daemon.pause, daemon.go_on, ())]
         if host in SERVERS:
-            kinds.append(("ends in order", lambda: self.end_in_order(daemon), lambda: self.start_again(daemon)))
+            kinds.append(("ends in order", lambda: self.end_in_order(daemon), lambda: self.start_again(daemon), ()))
         return kinds
 
     def of_network(self, host):
         network = self.system.network
-        kinds = [("cut off", lambda: network.cut(host), lambda: network.join(host))]
+        kinds = [("cut off", lambda: network.cut(host), lambda: network.join(host), ())]
         if host in SERVERS:
-            for name, others in (("etcd", MEMBERS), ("bricks", BRICKS), ("clients", CLIENTS), ("a member", MEMBERS[:1])):
+            parts = (("etcd", MEMBERS), ("bricks", BRICKS), ("clients", CLIENTS), ("a member", MEMBERS[:1]))
+            for name, others in parts:
                 kinds.append((f"cut off from {name}", lambda others=others: network.cut_between(host, others),
-                              lambda others=others: network.join_between(host, others)))
+                              lambda others=others: network.join_between(host, others), tuple(others)))
+                # Half a cut: what the one sends is lost, what it is sent arrives.
+                kinds.append((f"not heard by {name}", lambda others=others: network.silence(host, others),
+                              lambda others=others: network.join_between(host, others), tuple(others)))
+                kinds.append((f"deaf to {name}", lambda others=others: [network.silence(other, [host]) for other in others],
+                              lambda others=others: network.join_between(host, others), tuple(others)))
         return kinds
 
     def choose(self, chance):
@@ -84,10 +94,10 @@ class Injuries:
             if (host, part) in taken:
                 continue
             taken.add((host, part))
-            what, harm, heal = chance.choice(self.of_network(host) if part == "network" else self.of_program(host))
+            what, harm, heal, others = chance.choice(self.of_network(host) if part == "network" else self.of_program(host))
             begins = chance.uniform(0, 6)
             lasts = chance.uniform(0.2, CLIENT_SECONDS if host in CLIENTS else LONGEST_SECONDS)
-            injuries.append(Injury(what, host, begins, begins + lasts, harm, heal))
+            injuries.append(Injury(what, host, begins, begins + lasts, harm, heal, others))
         return sorted(injuries, key=lambda injury: injury.begins)
 
 
@@ -113,7 +123,23 @@ class Watched:
             system.servers[name].stop()
             system.servers[name].start()
             system.wait_until_settled()
-        self.checked = 0
+        self.journals = {name: journal.Journal(name, brick.log_path) for name, brick in system.bricks.items()}
+        self.writers = journal.Writers(self.start_of, self.held_up)
+        self.injuries = []  # (moment of the round's begin, injury)
+
+    def host_of(self, peer):
+        return next(host for host in SERVERS if self.system.network.address(host) == peer.rpartition(":")[0])
+
+    def start_of(self, peer, moment):
+        host = self.host_of(peer)
+        return f"{host}, start {bisect.bisect_right(self.system.servers[host].launches, moment)}"
+
+    def held_up(self, peer, brick, since, until):
+        """Whether what the MDS sends to the brick may have been late."""
+        host = self.host_of(peer)
+        return any(begun + injury.begins < until and begun + injury.ends > since for begun, injury in self.injuries
+                   if (injury.host == brick or (injury.host == host and (not injury.others or brick in injury.others)))
+                   and injury.what not in ("killed", "ends in order"))
 
     def worker(self, kind, path, log):
         worker = Worker(kind, path, self.system.home / "logs" / f"worker-{log}.log")
@@ -137,14 +163,17 @@ class Watched:
         for operations in looks.values():
             wrong += history.stale_looks(sizes, operations)
         wrong += history.leads_at_once({name: (self.system.servers[name].launches, looks[name]) for name in SERVERS})
+        calls = [call for each in self.journals.values() for call in each.read()]
+        if not calls:
+            wrong.append("no brick has written a journal of calls")
+        wrong += self.writers.judge(calls, {name: each.connected for name, each in self.journals.items()})
         if wrong:
             raise AssertionError("\n".join(wrong[:20]))
         self.work.check()
 
 
-def play(injuries):
+def play(injuries, begun):
     """Harms and heals in time."""
-    begun = time.monotonic()
     events = sorted([(injury.begins, 0, injury) for injury in injuries] + [(injury.ends, 1, injury) for injury in injuries],
                     key=lambda event: event[:2])
     for moment, healed, injury in events:
@@ -169,15 +198,16 @@ def main():
                 injuries = Injuries(system).choose(random.Random(f"{asked.seed}/{number}"))
                 begun = time.monotonic()
                 print(f"{number} {system.serving().host} serves; {', '.join(map(str, injuries))}", flush=True)
-                play(injuries)
+                watched.injuries += [(begun, injury) for injury in injuries]
+                play(injuries, begun)
                 healed = time.monotonic()
                 system.wait_until_settled()
                 watched.goes_on(time.monotonic())
                 again = time.monotonic()
                 watched.check()
                 files, database = watched.work.gaps(begun)
-                print(f"  longest wait: files {files:.1f} s, database {database:.1f} s; {again - healed:.1f} s until all was as before",
-                      flush=True)
+                print(f"  longest wait: files {files:.1f} s, database {database:.1f} s; {again - healed:.1f} s until all was as before; "
+                      f"{time.monotonic() - begun:.0f} s in all", flush=True)
             watched.work.end()
             watched.work.check(everything=True)
             for worker in (watched.sizes, *watched.locks.values()):
@@ -187,7 +217,9 @@ def main():
     except Exception as error:
         print(f"FAILED: seed {asked.seed}, round {number}: {error}\nlogs: {kept}", flush=True)
         return 1
-    print(f"{asked.rounds} rounds, nothing is lost")
+    writers = watched.writers
+    print(f"{asked.rounds} rounds, nothing is lost; {writers.calls} calls to bricks under {len(writers.claims)} epochs of "
+          f"{len({start for _, start in writers.claims.values()})} starts, {writers.late} of them late")
     return 0
 
 
