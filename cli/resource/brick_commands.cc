@@ -23,7 +23,7 @@ constexpr std::array kBrickColumns = {
     Field{"ADDRESS", "/address", Field::kText, true},  Field{"STATE", "/state", Field::kState},
     Field{"DURABILITY", "/durability", Field::kState}, Field{"CAPACITY", "/capacity_bytes", Field::kBytes},
     Field{"FREE", "/free_bytes", Field::kBytes},       Field{"CLIENTS", "/sessions", Field::kNumber},
-    Field{"GRANTS", "/grants", Field::kNumber},
+    Field{"GRANTS", "/grants", Field::kNumber},        Field{"TLS", "/tls", Field::kFlag},
 };
 constexpr std::array kBrickFields = {
     Field{"brick", "/id"},

@@ -18,9 +18,9 @@ def require_etcd():
 
 
 class Etcd:
-    def __init__(self, members=3):
+    def __init__(self, names=("m1", "m2", "m3")):
         self.home = tempfile.mkdtemp(prefix="pnfsrdma-etcd.")
-        self.names = [f"m{number}" for number in range(1, members + 1)]
+        self.names = list(names)
         self.clients = {name: f"http://127.0.0.1:{free_port()}" for name in self.names}
         self.peers = {name: f"http://127.0.0.1:{free_port()}" for name in self.names}
         self.processes = {}

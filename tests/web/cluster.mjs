@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real programs, started and used by cluster_service.py.
+// The real programs, started and used by cluster_service.py, or another one that answers likewise.
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 export class Cluster {
-  constructor(binaries, pages) {
-    const script = fileURLToPath(new URL("cluster_service.py", import.meta.url));
+  constructor(binaries, pages, service = "cluster_service.py") {
+    const script = fileURLToPath(new URL(service, import.meta.url));
     this.process = spawn("python3", [script, binaries, pages], { stdio: ["pipe", "pipe", "inherit"] });
     this.waiting = [];
     this.ended = new Promise((resolve) => this.process.once("close", resolve));
@@ -14,7 +14,7 @@ export class Cluster {
     void this.ended.then(() => this.waiting.splice(0).forEach((answer) => answer({ error: "the cluster ended" })));
   }
 
-  // Asks cluster_service.py; its answers come in the order of the questions.
+  // Asks the service; its answers come in the order of the questions.
   async ask(name, parameters = {}) {
     const answer = await new Promise((resolve) => {
       this.waiting.push(resolve);

@@ -114,8 +114,7 @@ class Service:
                 brick.wait(timeout=60)
 
 
-def main():
-    service = Service(*sys.argv[1:])
+def answer_requests(service):
     try:
         for line in sys.stdin:
             request = json.loads(line)
@@ -130,4 +129,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    answer_requests(Service(*sys.argv[1:]))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import type { Cluster } from "../src/api/generated";
-import { costFacts, leaderText, takeoversText, takeoverText } from "../src/pages/cluster/cluster_words";
+import { costFacts, databaseText, leaderText, logText, memberRole, takeoversText, takeoverText } from "../src/pages/cluster/cluster_words";
 
 const CLUSTER: Cluster = {
   configured: true, log: "1", prefix: "/pnfsrdma", leader: "mds-a", leading_seconds: 120, position: 7, trimmed: 3, window_bytes: 0,
@@ -29,6 +29,22 @@ test("what the log costs is said by the server that leads, once it has written",
 });
 
 test("take-overs are counted", () => {
-  expect(takeoversText(0)).toBe("none so far");
-  expect(takeoversText(3)).toContain("3 of a lead");
+  expect(takeoversText(CLUSTER)).toBe("none so far");
+  expect(takeoversText({ ...CLUSTER, takeovers: 3 })).toContain("3 of a lead");
+});
+
+test("a member of etcd without a metadata server is the witness, where names tell", () => {
+  const server = (name: string) => ({ name, state: "follows", position: 1, behind: 0 }) as const;
+  const member = (name: string) => ({ id: name, name, address: "", state: "answers", leads: false, version: "", database_bytes: 0 }) as const;
+  const cluster = { ...CLUSTER, servers: [server("a"), server("b")], members: [member("a"), member("b"), member("c")] };
+  expect(cluster.members.map((each) => memberRole(each, cluster))).toEqual(["beside a metadata server", "beside a metadata server", "witness"]);
+  const own = { ...cluster, members: [member("m1"), member("m2")] };
+  expect(memberRole(own.members[0] ?? member(""), own)).toBe("");
+});
+
+test("without an answer of etcd nothing is claimed of the log", () => {
+  expect(logText(CLUSTER)).toBe("7 values, trimmed to 3");
+  const silent = { ...CLUSTER, log: "", position: 0, trimmed: 0 };
+  expect([logText(silent), takeoversText(silent)]).toEqual(["not known", "not known"]);
+  expect([databaseText({ database_bytes: 0 }), databaseText({ database_bytes: 2048 })]).toEqual(["not known", "2.00 KiB"]);
 });

@@ -11,7 +11,7 @@ import { Loaded } from "../../parts/loaded";
 import { Meter } from "../../parts/meter";
 import { PageHead } from "../../parts/page_head";
 import { Panel } from "../../parts/panel";
-import { costFacts, leaderText, MEMBER_TONES, SERVER_TONES, takeoversText, takeoverText } from "./cluster_words";
+import { costFacts, databaseText, leaderText, logText, memberRole, MEMBER_TONES, SERVER_TONES, takeoversText, takeoverText } from "./cluster_words";
 
 const CLUSTER_MS = 2000;
 
@@ -35,14 +35,18 @@ function Shared({ cluster }: { cluster: ClusterState }) {
     <>
       <Panel title="Take-over">
         <p><Badge tone={cluster.takeover_possible ? "good" : "warn"}>{cluster.takeover_possible ? "possible" : "not possible"}</Badge> {takeoverText(cluster)}</p>
+        {cluster.log !== "" && (
+          <>
+            <Meter label="Window" whole={cluster.window_bytes_max} parts={[{ label: "not trimmed", value: cluster.window_bytes, tone: "data" }]} />
+            <p class="muted">{bytesText(cluster.window_bytes)} of {bytesText(cluster.window_bytes_max)} of the log that some server may still need.</p>
+          </>
+        )}
         <Facts of={[
           ["Leader", leaderText(cluster)],
-          ["Log", `${countText(cluster.position)} values, trimmed to ${countText(cluster.trimmed)}`],
-          ["Take-overs", takeoversText(cluster.takeovers)],
+          ["Log", logText(cluster)],
+          ["Take-overs", takeoversText(cluster)],
           ...costFacts(cluster.costs),
         ]} />
-        <Meter label="Window" whole={cluster.window_bytes_max} parts={[{ label: "not trimmed", value: cluster.window_bytes, tone: "data" }]} />
-        <p class="muted">{bytesText(cluster.window_bytes)} of {bytesText(cluster.window_bytes_max)} of the log that some server may still need.</p>
       </Panel>
       {cluster.problems.length > 0 && (
         <Panel title="Problems">
@@ -57,20 +61,21 @@ function Shared({ cluster }: { cluster: ClusterState }) {
         </Panel>
       )}
       <Panel title="Metadata servers">
-        <DataTable caption="Metadata servers" rows={cluster.servers} rowKey={(server) => server.name} columns={[
+        {cluster.servers.length === 0 ? <Empty title="Not known while etcd does not answer." /> : <DataTable caption="Metadata servers" rows={cluster.servers} rowKey={(server) => server.name} columns={[
           { title: "Server", cell: (server) => <strong class="wrap">{server.name}</strong> },
           { title: "State", cell: (server) => <Badge tone={SERVER_TONES[server.state]}>{server.state}</Badge> },
           { title: "Has the log to", numeric: true, cell: (server) => countText(server.position) },
           { title: "Behind", numeric: true, cell: (server) => countText(server.behind) },
-        ]} />
+        ]} />}
       </Panel>
       <Panel title="Members of etcd">
         <DataTable caption="Members of etcd" rows={cluster.members} rowKey={(member) => member.id} columns={[
           { title: "Member", cell: (member) => <strong class="wrap">{member.name || member.id}</strong> },
           { title: "State", cell: (member) => <Badge tone={MEMBER_TONES[member.state]}>{member.state}</Badge> },
+          { title: "Role", cell: (member) => memberRole(member, cluster) || <span class="muted">not known</span> },
           { title: "Leads etcd", cell: (member) => member.leads ? "yes" : "no" },
           { title: "Version", cell: (member) => member.version || <span class="muted">not known</span> },
-          { title: "Database", numeric: true, cell: (member) => bytesText(member.database_bytes) },
+          { title: "Database", numeric: true, cell: databaseText },
           { title: "Address", cell: (member) => <code class="wrap">{member.address}</code> },
         ]} />
       </Panel>

@@ -5,7 +5,7 @@ import { bytesText, countText } from "../../format/number";
 import { DataList } from "../../list/data_list";
 import { rowsOf } from "../../list/source";
 import { Badge } from "../../parts/badge";
-import { brickName, freeBytes, stateTone } from "./brick_words";
+import { brickName, controlText, controlTone, freeBytes, stateTone } from "./brick_words";
 
 interface Props {
   bricks: Brick[];
@@ -27,6 +27,7 @@ export function BrickList({ bricks, below }: Props) {
         { title: "Free", numeric: true, unit: "bytes", value: freeBytes, cell: (brick) => bytesText(freeBytes(brick)) },
         { title: "Size", numeric: true, unit: "bytes", value: (brick) => brick.capacity_bytes, cell: (brick) => bytesText(brick.capacity_bytes) },
         { title: "Live handles", numeric: true, value: (brick) => brick.grants, cell: (brick) => countText(brick.grants) },
+        { title: "Control", value: controlText, cell: (brick) => <Badge tone={controlTone(brick)}>{controlText(brick)}</Badge> },
         { title: "Address", value: (brick) => brick.address, cell: (brick) => <code class="wrap">{brick.address}</code> },
       ]} />
   );

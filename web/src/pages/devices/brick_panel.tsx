@@ -11,7 +11,7 @@ import { Meter } from "../../parts/meter";
 import { Panel } from "../../parts/panel";
 import { Time } from "../../parts/time";
 import { useMay } from "../../session";
-import { BETWEEN_MEANING, betweenBytes, brickName, durabilityMeaning, FILES_MEANING, freeBytes, kindName, stateTone, transportName } from "./brick_words";
+import { BETWEEN_MEANING, betweenBytes, brickName, controlText, controlTone, durabilityMeaning, FILES_MEANING, freeBytes, kindName, stateTone, transportName } from "./brick_words";
 
 interface Props {
   brick: Brick;
@@ -47,6 +47,7 @@ export function BrickPanel({ brick, onFormat, onName, onRemove }: Props) {
         ["Written by iWARP", <>{bytesText(counters.rdma_write_bytes)} <span class="muted">in {countText(counters.rdma_writes)}</span></>],
         ["Flushes", <>{countText(counters.rdma_flushes)} native, {countText(counters.commit_messages)} by message, {countText(counters.mds_flushes)} by the server</>],
         ["Control address", <code class="wrap">{brick.address}</code>],
+        ["Control", <Badge tone={controlTone(brick)}>{controlText(brick)}</Badge>],
         ["Id", <code class="wrap">{brick.id}</code>],
       ]} />
       <Actions brick={brick} onFormat={onFormat} onName={onName} onRemove={onRemove} />

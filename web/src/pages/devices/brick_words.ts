@@ -34,6 +34,21 @@ export function stateTone(state: Brick["state"]): Tone {
   }
 }
 
+// How calls to the brick are protected: by TLS, or because only this host has its socket.
+export function controlText(brick: Pick<Brick, "address" | "tls" | "state">): string {
+  if (brick.tls) return "TLS";
+  if (brick.address.startsWith("unix:")) return "this host only";
+  return brick.state === "connecting" ? "not known" : "no TLS";
+}
+
+export function controlTone(brick: Pick<Brick, "address" | "tls" | "state">): Tone {
+  switch (controlText(brick)) {
+    case "no TLS": return "warn";
+    case "not known": return "quiet";
+    default: return "good";
+  }
+}
+
 export function durabilityMeaning(durability: Brick["durability"]): string {
   switch (durability) {
     case "volatile": return "nothing: for experiments and benchmarks";
