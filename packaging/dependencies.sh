@@ -14,7 +14,7 @@ test="tshark python3 acl attr rsync fio sqlite3 iproute2 procps util-linux prome
 peers="nfs-ganesha nfs-ganesha-vfs"
 demo="fio sqlite3 git attr python3 procps util-linux coreutils"
 # Two metadata servers and their log, a network namespace each (tests/ha).
-ha="etcd-server iproute2 python3 util-linux fuse3"
+ha="etcd-server iproute2 python3 util-linux fuse3 keepalived"
 # sshfs and GlusterFS: peers of the mount.
 bench="fio sqlite3 gcc python3 git procps util-linux sshfs openssh-server glusterfs-server glusterfs-client"
 fuzz="clang-19 libclang-rt-19-dev"

@@ -195,7 +195,7 @@ class Mount:
     def __init__(self, installation, host, name, servers, options=""):
         self.path = installation.home / name
         self.path.mkdir(exist_ok=True)
-        addresses = ",".join(installation.network.address(server) for server in servers)
+        addresses = ",".join(installation.network.address(server) if server in SERVERS else server for server in servers)
         self.daemon = Daemon(installation.network, host, installation.home / "logs" / f"{name}.log",
                              [str(installation.bin / "pnfsrdma-fuse"), f"{addresses}:/", str(self.path), "-f",
                               *(["-o", options] if options else [])])
@@ -274,6 +274,7 @@ class Installation:
         return self
 
     def mount(self, host, name, servers=SERVERS, options="", wait=True):
+        """`servers`: names of MDSs, or addresses."""
         mount = Mount(self, host, name, servers, options)
         return mount.wait() if wait else mount
 

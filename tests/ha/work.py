@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-from installation import wait_until
+from installation import SERVERS, wait_until
 
 HERE = pathlib.Path(__file__).parent
 PATIENCE = 120  # seconds until a worker counts as hanging
@@ -75,9 +75,9 @@ class Worker:
 class Work:
     """A writer of files and a database on one mount."""
 
-    def __init__(self, system, host="client-1"):
-        self.system, self.host = system, host
-        self.mount = system.mount(host, f"mount-{host}")
+    def __init__(self, system, host="client-1", servers=SERVERS):
+        self.system, self.host, self.servers = system, host, servers
+        self.mount = system.mount(host, f"mount-{host}", servers)
         self.workers = [Worker(kind, self.mount.path / kind, system.home / "logs" / f"{kind}.log") for kind in ("files", "database")]
         system.closing.callback(self.kill)
         self.checked, self.looks = 0, 0
@@ -99,7 +99,7 @@ class Work:
         self.looks += 1
         first = 1 if everything else self.checked + 1
         last = files.acknowledged
-        mount = self.system.mount(self.host, f"look-{self.looks}")
+        mount = self.system.mount(self.host, f"look-{self.looks}", self.servers)
         command = [sys.executable, HERE / "check.py", mount.path, str(first), str(last), str(database.acknowledged)]
         seconds = CHECK_SECONDS + (last - first) / CHECKED_A_SECOND
         try:
