@@ -2,7 +2,6 @@
 #include "cli/cluster/etcd_gateway.h"
 
 #include <fmt/format.h>
-#include <httplib.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include "cli/cluster/base64.h"
 #include "cli/output/json_member.h"
 #include "shared/base/result.h"
+#include "shared/http/client.h"
 
 namespace pnfsrdma::cli {
 namespace {
@@ -27,13 +27,14 @@ std::string said_of(const json& answer) {
 // kUnreachable: there is no answer of etcd's.
 Outcome<json> ask(const std::string& endpoint, const EtcdGateway::Files& files, const std::string& path,
                   const json& request) {
-  httplib::Client client(endpoint, files.certificate, files.key);
-  if (!files.authority.empty()) client.set_ca_cert_path(files.authority);
-  client.enable_server_certificate_verification(true);
-  client.set_connection_timeout(kEtcdPatience);
-  client.set_read_timeout(kEtcdPatience);
-  client.set_write_timeout(kEtcdPatience);
-  const httplib::Result answer = client.Post(path, request.dump(), "application/json");
+  const auto client = http::make_client(endpoint, files.certificate, files.key);
+  if (!client) return refuse(ExitCode::kUnreachable, client.error().what());
+  if (!files.authority.empty()) (*client)->set_ca_cert_path(files.authority);
+  (*client)->enable_server_certificate_verification(true);
+  (*client)->set_connection_timeout(kEtcdPatience);
+  (*client)->set_read_timeout(kEtcdPatience);
+  (*client)->set_write_timeout(kEtcdPatience);
+  const httplib::Result answer = (*client)->Post(path, request.dump(), "application/json");
   if (!answer) return refuse(ExitCode::kUnreachable, endpoint + ": " + httplib::to_string(answer.error()));
   json body = json::parse(answer->body, nullptr, /*allow_exceptions=*/false);
   if (answer->status == 200 && body.is_object()) return body;

@@ -14,6 +14,7 @@
 #include "shared/base/guarded.h"
 #include "shared/base/result.h"
 #include "shared/base/sync.h"
+#include "shared/http/client.h"
 
 namespace pnfsrdma::cli {
 namespace {
@@ -39,12 +40,14 @@ std::unexpected<Failure> no_answer(const InvitationToken& token, httplib::Error 
                 "Is it still running? Does a firewall let its port pass?");
 }
 
-httplib::Client client_of(const InvitationToken& token) {
-  httplib::Client client(token.door);
-  client.set_connection_timeout(kDoorPatience);
-  client.set_read_timeout(kDoorPatience);
-  client.set_write_timeout(kDoorPatience);
-  return client;
+Outcome<http::Client> client_of(const InvitationToken& token) {
+  auto client = http::make_client(token.door);
+  if (!client)
+    return refuse(ExitCode::kUsage, "this is no token of `pnfsrdma cluster invite`", client.error().what());
+  (*client)->set_connection_timeout(kDoorPatience);
+  (*client)->set_read_timeout(kDoorPatience);
+  (*client)->set_write_timeout(kDoorPatience);
+  return *std::move(client);
 }
 
 }  // namespace
@@ -77,9 +80,9 @@ Outcome<InvitationToken> InvitationToken::parse(const std::string& text) {
 
 // Whom to trust is asked of anybody: the token says whether it is the right one. Nothing secret is said before that.
 Outcome<std::string> authority_of(const InvitationToken& token) {
-  httplib::Client client = client_of(token);
-  client.enable_server_certificate_verification(false);
-  const httplib::Result answer = client.Get(kAuthorityPath);
+  TRY_ASSIGN(const http::Client client, client_of(token));
+  client->enable_server_certificate_verification(false);
+  const httplib::Result answer = client->Get(kAuthorityPath);
   if (!answer) return no_answer(token, answer.error());
   const auto fingerprint = fingerprint_of(answer->body);
   if (!fingerprint || *fingerprint != token.authority)
@@ -91,14 +94,14 @@ Outcome<std::string> authority_of(const InvitationToken& token) {
 
 Outcome<JoinAnswer> ask_to_join(const InvitationToken& token, const std::string& authority,
                                 const JoinRequest& request) {
-  httplib::Client client = client_of(token);
-  client.set_ca_cert_path(authority);
-  client.enable_server_certificate_verification(true);
+  TRY_ASSIGN(const http::Client client, client_of(token));
+  client->set_ca_cert_path(authority);
+  client->enable_server_certificate_verification(true);
   const json body = {{"secret", token.secret},
                      {"name", request.name},
                      {"address", request.address},
                      {"public_keys", request.public_keys}};
-  const httplib::Result answer = client.Post(kJoinPath, body.dump(), kJson);
+  const httplib::Result answer = client->Post(kJoinPath, body.dump(), kJson);
   if (!answer) return no_answer(token, answer.error());
   const json said = json::parse(answer->body, nullptr, false);
   if (answer->status == 403)

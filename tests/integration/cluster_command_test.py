@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pnfsrdma cluster init`, `invite`, `join` and `leave` make a cluster of three hosts out of a server, and take one out.
 
-Each "host" has an address of loopback, folders, and an etcd of its own, which gets nothing but what the commands wrote.
+Each "host" has an address of loopback in a network of the test's own, folders, and an etcd, which gets nothing but what the commands
+wrote.
 
 usage: cluster_command_test.py BIN_DIRECTORY
 """
 import base64
+import ctypes
 import json
 import os
 import shutil
@@ -24,7 +26,18 @@ from ports import free_port
 BIN = sys.argv.pop(1)
 SECONDS = 60  # 5.25 s for a take-over, and what sanitizers and a busy machine add
 DONE, FAILED, USAGE, NO_ANSWER, NOT_PERMITTED, NOT_FOUND, CONFLICT = range(7)
+CLONE_NEWNET = 0x40000000
+SIX = {"mds": "fd5c::a1", "mds2": "fd5c::a2", "small": "fd5c::a3"}
 SERVED = '{\n  // of the site\n  "log_level": "info", // chatty\n'
+
+
+def enter_own_network():
+    """This process, and those that it starts from now on: with loopback, which has IPv6 addresses with letters, too."""
+    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    for address in SIX.values():
+        subprocess.run(["ip", "address", "add", f"{address}/128", "dev", "lo", "nodad"], check=True)
 
 
 def settings_of(path):
@@ -38,8 +51,8 @@ def changed(token, **members):
 
 
 class Host:
-    def __init__(self, home, name, number, config=None):
-        self.name, self.address = name, f"127.0.0.{number}"
+    def __init__(self, home, name, address, config=None):
+        self.name, self.address = name, address
         self.home = home / name
         self.home.mkdir()
         self.folder, self.settings = self.home / "cluster", self.home / "etcd.default"
@@ -108,6 +121,7 @@ class ClusterCommands(unittest.TestCase):
     def setUpClass(cls):
         require_mounts()
         require_etcd()
+        enter_own_network()
 
     def setUp(self):
         self.cluster = Cluster(BIN, pool_size="512M", insecure=True)
@@ -121,9 +135,9 @@ class ClusterCommands(unittest.TestCase):
         for name, values in (("mds", config), ("mds2", second)):
             (home / f"{name}.json").write_text(SERVED + json.dumps(values, indent=1)[1:])
         (home / "hosts").mkdir()
-        self.first = Host(home / "hosts", "mds", 1, home / "mds.json")
-        self.second = Host(home / "hosts", "mds2", 2, home / "mds2.json")
-        self.witness = Host(home / "hosts", "small", 3)
+        self.first = Host(home / "hosts", "mds", "127.0.0.1", home / "mds.json")
+        self.second = Host(home / "hosts", "mds2", "127.0.0.2", home / "mds2.json")
+        self.witness = Host(home / "hosts", "small", "127.0.0.3")
         for host in (self.first, self.second, self.witness):
             self.addCleanup(host.stop_etcd)
 
@@ -163,7 +177,7 @@ class ClusterCommands(unittest.TestCase):
         wait_until(lambda: (now := self.status(socket)) is not None and wanted(now), SECONDS, what)
 
     def test_a_host_with_bricks_alone_is_controlled_by_members_only(self):
-        first, brick = self.first, Host(self.home / "hosts", "rack-7", 7)
+        first, brick = self.first, Host(self.home / "hosts", "rack-7", "127.0.0.7")
         first.become("init")
         first.start_etcd()
         wait_until(lambda: "next: systemctl enable" not in first.become("init"), SECONDS, "etcd answers")
@@ -219,6 +233,98 @@ class ClusterCommands(unittest.TestCase):
         mount.unmount()
         self.assertIn("tls=mds", self.cluster.log("brick"))
         self.cluster.stop("mds")  # while there is its log
+
+    def listen_at_version_6(self, host):
+        host.address = SIX[host.name]
+        values = settings_of(host.config)
+        host.config.write_text(json.dumps(values | {
+            "listen": [f"[{host.address}]:{self.cluster.nfs_port}"], "rdma_listen": [],
+            "exports": [{"path": "/", "root_squash": False, "clients": ["fd5c::/64"], "insecure": True}]}))
+
+    def mount_of(self, hosts):
+        mounted = self.home / "mounted"
+        mounted.mkdir()
+        addresses = ",".join(f"[{host.address}]" for host in hosts)
+        with open(self.home / "mount.log", "w") as log:
+            mount = subprocess.Popen([f"{BIN}/pnfsrdma-fuse", f"{addresses}:/", str(mounted), "-f", "-o",
+                                      f"port={self.cluster.nfs_port},proto=tcp"], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self.addCleanup(mount.kill)
+        self.addCleanup(subprocess.run, ["umount", "-l", mounted], check=False, capture_output=True)
+        wait_until(lambda: os.path.ismount(mounted), SECONDS, "it is mounted by addresses of version 6")
+        return mounted
+
+    def begin_cluster(self, host):
+        host.become("init")
+        host.start_etcd()
+        wait_until(lambda: "next: systemctl enable" not in host.become("init"), SECONDS, "etcd answers")
+        self.launch(host.name, "ready")
+
+    def test_the_guide_with_addresses_of_version_6(self):
+        cluster, first, second, witness = self.cluster, self.first, self.second, self.witness
+        as_installed = first.config.read_text()
+        for host in (first, second):
+            self.listen_at_version_6(host)
+        witness.address = SIX[witness.name]
+        cluster.format()
+        cluster.start_brick()
+
+        # Three hosts, of which the first has served alone before; it is lost.
+        self.launch("mds", "ready")
+        mounted = self.mount_of((first, second))
+        (mounted / "kept").write_text("of before the cluster")
+        cluster.stop("mds")
+        first.run("init", "--address", f"[{first.address}]", code=USAGE)
+        self.begin_cluster(first)
+        self.assertIn(f"ETCD_LISTEN_PEER_URLS=https://[{first.address}]:", first.settings.read_text())
+        self.let_in(second)
+        self.let_in(witness, "--witness")
+        first.run("join")
+        self.launch("mds2", "standby")  # with a copy of the first one's store
+        self.assertIn("copy-taken", cluster.log("mds2"))
+        self.wait_for("console.sock", lambda now: now["takeover_possible"], "a take-over is possible")
+        self.assertEqual(self.status("console.sock")["problems"], [])
+        cluster.kill("mds")
+        first.stop_etcd()
+        wait_for_event(cluster, "mds2", "ready", 1, SECONDS)
+        self.assertEqual((mounted / "kept").read_text(), "of before the cluster")
+        (mounted / "made").write_text("behind the take-over")
+
+        # It is replaced by another host, of the same name and address.
+        self.wait_for("console2.sock", lambda now: now["leader"] == "mds2", "mds2 leads")
+        second.run("leave", "mds", "--yes")
+        self.wait_for("console2.sock", lambda now: sorted(member["name"] for member in now["members"]) == ["mds2", "small"],
+                      "the first is taken out")
+        shutil.rmtree(first.home)
+        shutil.rmtree(self.home / "mds")
+        (self.home / "mds").mkdir()
+        first.config.write_text(as_installed)
+        first = Host(self.home / "hosts", "mds", first.address, first.config)
+        self.addCleanup(first.stop_etcd)
+        self.listen_at_version_6(first)
+        self.let_in(first, inviting=second)
+        for host in (second, witness):
+            host.run("join")
+        taken = cluster.log("mds").count("copy-taken")
+        self.launch("mds", "standby")
+        self.assertEqual(cluster.log("mds").count("copy-taken"), taken + 1)
+        self.wait_for("console2.sock", lambda now: now["takeover_possible"], "a take-over is possible again")
+        self.assertEqual(self.status("console2.sock")["problems"], [])
+
+        # The quorum is lost for good: the host that served last goes on alone, and begins another cluster.
+        cluster.kill("mds")
+        first.stop_etcd()
+        witness.stop_etcd()
+        self.assertEqual(cluster.processes["mds2"].wait(timeout=SECONDS), 3)
+        self.assertIn("--leave-log", second.run("leave", "--yes", "--force"))
+        second.stop_etcd()
+        cluster.run("mdsd", "--config", str(second.config), "--leave-log")
+        self.launch("mds2", "ready")
+        self.assertEqual((mounted / "made").read_text(), "behind the take-over")
+        cluster.stop("mds2")
+        self.begin_cluster(second)
+        self.assertEqual((mounted / "kept").read_text(), "of before the cluster")
+        subprocess.run(["umount", mounted], check=True, timeout=SECONDS)
+        cluster.stop("mds2")  # while there is its log
 
     def test_three_hosts_become_a_cluster_and_one_is_lost(self):
         cluster, first, second, witness = self.cluster, self.first, self.second, self.witness

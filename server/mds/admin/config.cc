@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "shared/http/url.h"
 #include "shared/rpc/limits.h"
 #include "shared/rpc/socket_address.h"
 
@@ -222,11 +223,8 @@ Result<MetadataLogConfig> parse_metadata_log(const Json& json) {
   reader.text("key", parsed.key);
   reader.text("copies", parsed.copies);
   for (const std::string& endpoint : parsed.endpoints) {
-    const size_t scheme = endpoint.find("://");
-    const bool known = endpoint.starts_with("http://") || endpoint.starts_with("https://");
-    if (!known || endpoint.find_first_of("/ ", scheme + 3) != std::string::npos ||
-        endpoint.size() == scheme + 3)
-      reader.wrong("endpoints", "must be of the form \"https://host:port\"");
+    if (!http::parse_url(endpoint))
+      reader.wrong("endpoints", "must be of the form \"https://host:port\", an IPv6 address in brackets");
   }
   if (!parsed.prefix.starts_with('/') || parsed.prefix.ends_with('/'))
     reader.wrong("prefix", "must begin with \"/\" and not end with it");

@@ -2,7 +2,6 @@
 #include "server/mds/log/copy_client.h"
 
 #include <fcntl.h>
-#include <httplib.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "shared/base/log.h"
 #include "shared/base/owned.h"
 #include "shared/base/sync.h"
+#include "shared/http/client.h"
 
 namespace pnfsrdma::mds {
 namespace {
@@ -35,7 +35,7 @@ Result<> make_empty(const std::string& directory) {
 // Ends what a client waits for when this is to stop. httplib's reads know one deadline and no signal.
 class StopOfClient {
  public:
-  StopOfClient(httplib::Client& client, const std::atomic<bool>& stopping)
+  StopOfClient(httplib::ClientImpl& client, const std::atomic<bool>& stopping)
       : thread_([this, &client, &stopping] {
           for (; !over_; sleep_for(kLookWhetherToStop)) {
             if (stopping) client.stop();  // again and again: it does nothing to what begins later
@@ -56,17 +56,17 @@ class StopOfClient {
 // What it has.
 Result<uint64_t> fetch(const CopySource& source, const std::string& directory,
                        const std::atomic<bool>& stopping) {
-  httplib::Client client(source.url, source.certificate, source.key);
-  client.set_ca_cert_path(source.authority);
-  client.enable_server_certificate_verification(true);
-  client.set_connection_timeout(kConnectPatience);
-  client.set_read_timeout(kAnswerPatience);
+  TRY_ASSIGN(const http::Client client, http::make_client(source.url, source.certificate, source.key));
+  client->set_ca_cert_path(source.authority);
+  client->enable_server_certificate_verification(true);
+  client->set_connection_timeout(kConnectPatience);
+  client->set_read_timeout(kAnswerPatience);
   CopyReader reader(directory);
   Result<> taken;
   int status = 0;
   const auto get = [&] {
-    const StopOfClient stop(client, stopping);
-    return client.Get(
+    const StopOfClient stop(*client, stopping);
+    return client->Get(
         CopyServer::kPath,
         [&](const httplib::Response& response) {
           status = response.status;

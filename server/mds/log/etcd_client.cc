@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "shared/base/owned.h"
+#include "shared/http/client.h"
 
 namespace pnfsrdma::mds {
 namespace {
@@ -120,17 +121,19 @@ Result<> check_files_of(const EtcdOptions& options) {
 }
 
 struct EtcdClient::Connection {
-  explicit Connection(const EtcdOptions& options, const std::string& endpoint)
-      : client(endpoint, options.certificate, options.key) {
-    if (!options.authority.empty()) client.set_ca_cert_path(options.authority);
-    client.enable_server_certificate_verification(true);
-    client.set_keep_alive(true);
-    client.set_tcp_nodelay(true);
-    client.set_connection_timeout(options.patience);
-    client.set_read_timeout(options.patience);
-    client.set_write_timeout(options.patience);
+  static Result<std::unique_ptr<Connection>> make(const EtcdOptions& options, const std::string& endpoint) {
+    TRY_ASSIGN(http::Client client, http::make_client(endpoint, options.certificate, options.key));
+    if (!options.authority.empty()) client->set_ca_cert_path(options.authority);
+    client->enable_server_certificate_verification(true);
+    client->set_keep_alive(true);
+    client->set_tcp_nodelay(true);
+    client->set_connection_timeout(options.patience);
+    client->set_read_timeout(options.patience);
+    client->set_write_timeout(options.patience);
+    return std::make_unique<Connection>(std::move(client));
   }
-  httplib::Client client;
+  explicit Connection(http::Client made) : client(std::move(made)) {}
+  http::Client client;
 };
 
 struct EtcdClient::Body {
@@ -143,8 +146,10 @@ EtcdClient::~EtcdClient() = default;
 
 Result<EtcdClient::Body> EtcdClient::call(const std::string& path, const std::string& request) {
   const std::string& endpoint = options_.endpoints[endpoint_ % options_.endpoints.size()];
-  if (!connection_) connection_ = std::make_unique<Connection>(options_, endpoint);
-  const httplib::Result answer = connection_->client.Post(path, request, "application/json");
+  if (!connection_) {
+    TRY_ASSIGN(connection_, Connection::make(options_, endpoint));
+  }
+  const httplib::Result answer = connection_->client->Post(path, request, "application/json");
   std::string problem;
   int number = EIO;
   if (!answer) {

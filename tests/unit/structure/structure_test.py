@@ -25,6 +25,7 @@ MAY_INCLUDE = {
     "shared/rdma/iwarp": ["shared/base", "shared/rdma"],
     "shared/rdma/verbs": ["shared/base", "shared/rdma"],
     "shared/rpc_tls": ["shared/base", "shared/rpc"],
+    "shared/http": ["shared/base"],
     "shared/rpc_rdma": ["shared/base", "shared/xdr", "shared/rpc", "shared/rdma"],
     "shared/pmem": ["shared/base"],
     "shared/brick": ["shared/base", "shared/xdr", "shared/rpc", "shared/rdma"],
@@ -42,7 +43,7 @@ MAY_INCLUDE = {
                       "shared/initiator", "shared/initiator/brick", "shared/initiator/session"],
     "server/service": ["shared/base"],
     "server/brickd": ["shared/*", "server/service"],
-    "server/console": ["shared/base"],
+    "server/console": ["shared/base", "shared/http"],
     "server/mds": ["shared/*", "server/mds/*", "server/console", "server/service"],
     # The metadata server, floor by floor: each may include what is below it.
     "server/mds/meta": ["shared/*"],

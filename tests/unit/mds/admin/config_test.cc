@@ -51,7 +51,7 @@ TEST(Config, KnowsWhatTheFileHasSaid) {
 TEST(Config, AMetadataLogIsReadBackTheSame) {
   EXPECT_TRUE(parse_config("{}")->metadata_log.endpoints.empty());
   const auto config = parse_config(
-      R"({"metadata_log": {"endpoints": ["https://a:2379", "http://[::1]:2379"], "prefix": "/p/q", "name": "a",
+      R"({"metadata_log": {"endpoints": ["https://a:2379", "http://[fd5c::a1]:2379"], "prefix": "/p/q", "name": "a",
                            "ca_file": "ca", "certificate": "c", "key": "k"}})");
   ASSERT_TRUE(config.has_value());
   EXPECT_EQ(config->metadata_log.endpoints.size(), 2U);
@@ -65,7 +65,8 @@ TEST(Config, WhatIsWrongInAMetadataLogIsNamed) {
   const auto wrong = [](const std::string& member) {
     return error_of("{\"metadata_log\": {" + member + "}}");
   };
-  for (const char* endpoint : {"a:2379", "ftp://a:1", "http://", "http://a:1/", "http://a b"})
+  for (const char* endpoint : {"a:2379", "ftp://a:1", "http://", "http://a:1/", "http://a b",
+                               "https://fd5c::a1:2379", "https://a:0"})
     EXPECT_NE(wrong(R"("endpoints": [")" + std::string(endpoint) + R"("])").find("endpoints"),
               std::string::npos)
         << endpoint;
