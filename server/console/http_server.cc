@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/console/http_server.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <system_error>
 
+#include "server/console/connection_stream.h"
 #include "server/console/http_limits.h"
 #include "server/console/problem.h"
 #include "shared/base/log.h"
-#include "shared/base/sync.h"
+#include "shared/http/parser.h"
 
 namespace pnfsrdma::console {
 
@@ -60,12 +56,11 @@ void answer(HttpResponse ours, httplib::Response& response, ConnectionStream& co
 
 }  // namespace
 
-// httplib's parser and writer, without its listener.
-class HttpServer::Parser final : public httplib::Server {
+class HttpServer::Parser final : public http::Parser<httplib::Server> {
  public:
   Parser(int socket, const HttpHandler& handler, const std::atomic<bool>& stopping)
       : handler_(handler), stopping_(stopping) {
-    svr_sock_ = socket;  // what it asks when it wonders whether it is stopping
+    listens_at(socket);
     set_payload_max_length(kBodyBytesMax);
     const auto handle = [this](const httplib::Request& request, httplib::Response& response) {
       respond(request, response);
@@ -99,7 +94,7 @@ class HttpServer::Parser final : public httplib::Server {
       peer_ = &peer;
       stream_ = &stream;
       stream.gather();
-      const bool good = process_one(*this, stream, closed);
+      const bool good = process_one(stream, false, closed);
       const bool sent = stream.release();
       if (close_after_) return stream.drain();
       if (!good || !sent || closed) return;
@@ -107,19 +102,6 @@ class HttpServer::Parser final : public httplib::Server {
   }
 
  private:
-  // The versions of httplib in Debian 12 and 13 differ in what they want to be told.
-  template <typename Self>
-  static bool process_one(Self& self, httplib::Stream& stream, bool& closed) {
-    // A Range may be left out of account (RFC 9110, 14.2); a thousand of them would be a thousand copies of
-    // the answer.
-    const auto whole = [](httplib::Request& request) { request.ranges.clear(); };
-    if constexpr (requires { self.process_request(stream, false, closed, whole); }) {
-      return self.process_request(stream, false, closed, whole);
-    } else {
-      return self.process_request(stream, "", 0, "", 0, false, closed, whole);
-    }
-  }
-
   // What is answered before a body is read. Where one would stay unread the connection ends after the answer:
   // its bytes must not be taken for the next request.
   bool answer_early(const httplib::Request& request, httplib::Response& response) {
@@ -171,69 +153,23 @@ HttpServer::HttpServer(ListeningSocket socket, SSL_CTX* context, HttpHandler han
       context_(context),
       handler_(std::move(handler)),
       parser_(std::make_unique<Parser>(listening_.socket.get(), handler_, stopping_)),
-      acceptor_([this] { accept_loop(); }) {}
+      acceptor_(std::make_unique<http::Acceptor>(
+          listening_.socket.get(), http::Acceptor::Limits{kConnectionsMax, kConnectionsPerPeerMax}, stopping_,
+          http::Acceptor::Events{.serve = [this](FileDescriptor accepted) { serve(std::move(accepted)); },
+                                 .refused =
+                                     [](const std::string& peer, const std::string& why) {
+                                       log_warning("console", "connection-refused peer={} what=\"{}\"", peer,
+                                                   why);
+                                     }})) {}
 
 HttpServer::~HttpServer() {
-  stopping_ = true;
-  acceptor_.join();
-  connections_.lock().wait(all_gone_, [](const Connections& connections) { return connections.open == 0; });
+  acceptor_.reset();
   if (listening_.local) ::unlink(listening_.address.c_str());
-}
-
-bool HttpServer::admit(const std::string& peer) {
-  auto connections = connections_.lock();
-  const auto of_peer = connections->by_peer.find(peer);
-  if (connections->open >= kConnectionsMax) return false;
-  if (of_peer != connections->by_peer.end() && of_peer->second >= kConnectionsPerPeerMax) return false;
-  ++connections->open;
-  ++connections->by_peer[peer];
-  return true;
-}
-
-void HttpServer::leave(const std::string& peer) {
-  auto connections = connections_.lock();
-  --connections->open;
-  if (--connections->by_peer[peer] == 0) connections->by_peer.erase(peer);
-  // With the lock held: whoever waits destroys the condition.
-  all_gone_.notify_all();
-}
-
-void HttpServer::accept_loop() {
-  constexpr int kLookMs = 200;  // how often it looks whether it is to stop
-  while (!stopping_) {
-    pollfd waited{.fd = listening_.socket.get(), .events = POLLIN, .revents = 0};
-    if (poll(&waited, 1, kLookMs) <= 0) continue;
-    FileDescriptor socket(accept4(listening_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket) {
-      // Out of descriptors, or the peer has gone again: neither ends the listener.
-      sleep_for(Milliseconds(10));
-      continue;
-    }
-    // An answer of several packets does not wait for the acknowledgement of the first (RFC 9293, 3.7.4). A
-    // Unix socket has no such option.
-    const int on = 1;
-    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    const std::string peer = peer_of(socket.get()).address;
-    if (!admit(peer)) {
-      log_warning("console", "connection-refused peer={} what=\"too many connections\"", peer);
-      continue;
-    }
-    try {
-      Thread([this, peer, socket = std::move(socket)]() mutable {
-        serve(std::move(socket));
-        leave(peer);
-      }).detach();
-    } catch (const std::system_error& failed) {
-      log_warning("console", "connection-refused peer={} what=\"no thread: {}\"", peer, failed.what());
-      leave(peer);
-    }
-  }
 }
 
 void HttpServer::serve(FileDescriptor socket) {
   ConnectionStream stream(std::move(socket), context_, stopping_);
-  if (context_ != nullptr && !stream.handshake()) return;
-  parser_->serve(stream);
+  if (stream.handshake(steady_now() + kHandshakeDeadline)) parser_->serve(stream);
 }
 
 }  // namespace pnfsrdma::console

@@ -2,7 +2,6 @@
 #include "server/mds/log/copy_server.h"
 
 #include <httplib.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -15,50 +14,36 @@
 #include "server/mds/log/copy_stream.h"
 #include "server/mds/log/log_keys.h"
 #include "server/mds/meta/rocksdb_store.h"
+#include "shared/base/guarded.h"
 #include "shared/base/log.h"
+#include "shared/base/sync.h"
+#include "shared/http/parser.h"
 #include "shared/rpc/socket_address.h"
 
 namespace pnfsrdma::mds {
 namespace {
 
 constexpr Milliseconds kLookAgain{20};
-constexpr int kAcceptLookMs = 100;  // how often the acceptor looks whether it is to stop
 constexpr int kCopyBacklog = 16;
 
 }  // namespace
 
-// httplib's parser and writer, without its listener.
-class CopyServer::Http final : public httplib::SSLServer {
+class CopyServer::Http final : public http::Parser<httplib::SSLServer> {
  public:
   explicit Http(CopyServer& server)
-      : SSLServer(server.options_.certificate.c_str(), server.options_.key.c_str(),
-                  server.options_.authority.c_str()) {
+      : Parser(server.options_.certificate.c_str(), server.options_.key.c_str(),
+               server.options_.authority.c_str()) {
     Get(kPath, [&server](const httplib::Request& asked, httplib::Response& response) {
       server.give(asked, response);
     });
   }
 
-  // What httplib asks when it wonders whether it is stopping.
-  void use(int listening) { svr_sock_ = listening; }
+  void use(int listening) { listens_at(listening); }
   // One request.
   void serve(CopyConnection& connection) {
     bool closed = false;
-    process_one(*this, connection, closed);
-  }
-
- private:
-  // The versions of httplib in Debian 12 and 13 differ in what they want to be told.
-  template <typename Self>
-  static void process_one(Self& self, CopyConnection& connection, bool& closed) {
-    const auto whole = [&connection](httplib::Request& request) {
-      request.ranges.clear();
-      request.remote_addr = connection.peer();
-    };
-    if constexpr (requires { self.process_request(connection, true, closed, whole); }) {
-      self.process_request(connection, true, closed, whole);
-    } else {
-      self.process_request(connection, "", 0, "", 0, true, closed, whole);
-    }
+    process_one(connection, true, closed,
+                [&connection](httplib::Request& request) { request.remote_addr = connection.address(); });
   }
 };
 
@@ -73,9 +58,7 @@ Result<std::unique_ptr<CopyServer>> CopyServer::start(EventLoop& loop, KeyValueS
 }
 
 CopyServer::~CopyServer() {
-  stopping_ = true;
-  if (acceptor_.joinable()) acceptor_.join();
-  connections_.lock().wait(all_gone_, [](const Connections& connections) { return connections.open == 0; });
+  acceptor_.reset();
   remove_copy();
 }
 
@@ -85,7 +68,12 @@ Result<> CopyServer::begin() {
   TRY(listen());
   remove_copy();
   http_->use(listening_.get());
-  acceptor_ = Thread([this] { accept_loop(); });
+  const auto nothing = [](const std::string&, const std::string&) {
+  };  // whoever reaches the port could fill the log
+  acceptor_ = std::make_unique<http::Acceptor>(
+      listening_.get(), http::Acceptor::Limits{kConnectionsMax, kConnectionsPerPeerMax}, stopping_,
+      http::Acceptor::Events{.serve = [this](FileDescriptor socket) { serve(std::move(socket)); },
+                             .refused = nothing});
   log_info("mds", "copies-listening address={}", options_.listen);
   return {};
 }
@@ -112,51 +100,6 @@ Result<> CopyServer::listen() {
   TRY_ASSIGN(const rpc::SocketAddress bound, rpc::SocketAddress::local_of(listening_.get()));
   port_ = bound.port();
   return {};
-}
-
-bool CopyServer::admit(const std::string& peer) {
-  auto connections = connections_.lock();
-  const auto of_peer = connections->by_peer.find(peer);
-  if (connections->open >= kConnectionsMax) return false;
-  if (of_peer != connections->by_peer.end() && of_peer->second >= kConnectionsPerPeerMax) return false;
-  ++connections->open;
-  ++connections->by_peer[peer];
-  return true;
-}
-
-void CopyServer::leave(const std::string& peer) {
-  auto connections = connections_.lock();
-  --connections->open;
-  if (--connections->by_peer[peer] == 0) connections->by_peer.erase(peer);
-  // With the lock held: whoever waits destroys the condition.
-  all_gone_.notify_all();
-}
-
-void CopyServer::accept_loop() {
-  while (!stopping_) {
-    pollfd waited{.fd = listening_.get(), .events = POLLIN, .revents = 0};
-    if (poll(&waited, 1, kAcceptLookMs) > 0) accept_one();
-  }
-}
-
-void CopyServer::accept_one() {
-  FileDescriptor socket(accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket) {
-    // Out of descriptors, or the peer has gone again: neither ends the acceptor.
-    sleep_for(kLookAgain);
-    return;
-  }
-  const auto address = rpc::SocketAddress::peer_of(socket.get());
-  if (!address || !admit(address->host())) return;
-  const std::string peer = address->host();
-  try {
-    Thread([this, peer, socket = std::move(socket)]() mutable {
-      serve(std::move(socket));
-      leave(peer);
-    }).detach();
-  } catch (const std::system_error&) {  // no thread
-    leave(peer);
-  }
 }
 
 void CopyServer::serve(FileDescriptor socket) {

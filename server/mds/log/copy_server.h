@@ -2,17 +2,15 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "server/mds/meta/key_value.h"
 #include "shared/base/event_loop.h"
-#include "shared/base/guarded.h"
 #include "shared/base/lifetime.h"
 #include "shared/base/owned.h"
 #include "shared/base/result.h"
-#include "shared/base/sync.h"
+#include "shared/http/acceptor.h"
 
 namespace httplib {
 struct Request;
@@ -23,9 +21,7 @@ namespace pnfsrdma::mds {
 
 // Gives the store of the server that leads to one that the log does not reach any more, by HTTPS: to whoever has a
 // certificate of the same authority, one at a time. A thread per connection, and few of them: who comes then is turned
-// away, and who has not asked in two seconds, too. Parsing and writing is httplib's; accepting, deadlines and TLS are
-// not, because its queue of connections has no bound, and all that is in it is served before its end. Made and used by
-// the control loop's thread.
+// away, and who has not asked in two seconds, too (shared/http). Made and used by the control loop's thread.
 class CopyServer {
  public:
   struct Options {
@@ -53,17 +49,9 @@ class CopyServer {
 
  private:
   class Http;
-  struct Connections {
-    size_t open = 0;
-    std::map<std::string, size_t> by_peer;
-  };
   CopyServer(EventLoop& loop, KeyValueStore& store, Options options);
   Result<> begin();
   Result<> listen();
-  void accept_loop();
-  void accept_one();
-  bool admit(const std::string& peer);
-  void leave(const std::string& peer);
   // In the thread of a connection.
   void serve(FileDescriptor socket);
   void give(const httplib::Request& asked, httplib::Response& response);
@@ -77,10 +65,8 @@ class CopyServer {
   int port_ = 0;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> busy_ = false;
-  Guarded<Connections> connections_;
-  Condition all_gone_;
   std::unique_ptr<Http> http_;
-  Thread acceptor_;
+  std::unique_ptr<http::Acceptor> acceptor_;
   Lifetime lifetime_;
 };
 
