@@ -27,7 +27,7 @@ BRICKS = ["brick-1", "brick-2"]
 FENCED = 3  # the exit code of an MDS that has lost the lead
 RESTART_SECONDS = 1
 SECONDS = 90  # for what takes a moment: sanitizers on a busy machine
-ETCD_PORT, PEER_PORT, CONTROL_PORT, DATA_PORT = 2379, 2380, 20050, 20051
+ETCD_PORT, PEER_PORT, CONTROL_PORT, DATA_PORT, COPIES_PORT = 2379, 2380, 20050, 20051, 8445
 
 
 class Daemon:
@@ -229,7 +229,7 @@ class Installation:
         self.clients = [f"client-{number}" for number in range(1, clients + 1)]
         self.network = Network(prefix, [*MEMBERS, *SERVERS, *BRICKS, *self.clients])
         self.etcd = Etcd(self.network, self.home)
-        self.authority = Authority(self.home, "ca")  # of the control of bricks
+        self.authority = Authority(self.home, "ca")  # of the control of bricks, and of copies of the metadata
         self.bricks = {name: self.configure("brickd", name, self.brick_settings(name)) for name in BRICKS}
         self.servers = {name: self.configure("mdsd", name, self.server_settings(name), restarted=True) for name in SERVERS}
 
@@ -247,11 +247,12 @@ class Installation:
                 "control": {"unix": "", "tcp": f"{address}:{CONTROL_PORT}", "tls": self.authority.files(name)}, "data": {"listen": [f"{address}:{DATA_PORT}"]}}
 
     def server_settings(self, name):
-        self.authority.issue(name, "clientAuth", self.network.address(name))
+        self.authority.issue(name, "serverAuth,clientAuth", self.network.address(name))
+        files = self.authority.files(name)
         return {"listen": [f"{self.network.address(name)}:2049"], "data_directory": str(self.home / name),
                 "bricks": [f"tcp:{self.network.address(brick)}:{CONTROL_PORT}" for brick in BRICKS],
-                "brick_tls": self.authority.files(name),
-                "metadata_log": {"endpoints": self.etcd.endpoints, "name": name},
+                "brick_tls": files,
+                "metadata_log": {"endpoints": self.etcd.endpoints, "name": name, "copies": f"{self.network.address(name)}:{COPIES_PORT}", **files},
                 "console": {"socket": str(self.home / f"{name}.sock"), "listen": []},
                 "exports": [{"path": "/", "root_squash": False, "clients": ["10.87.0.0/24"]}]}
 
@@ -281,6 +282,12 @@ class Installation:
     def serving(self):
         """The MDS that serves, or None."""
         return next((server for server in self.servers.values() if server.running and server.has_said("ready")), None)
+
+    def lose_disk(self, server):
+        """Of an MDS that does not run: it starts as on another host of the same name."""
+        folder = self.home / server.host
+        shutil.rmtree(folder)
+        folder.mkdir()
 
     def standing_by(self):
         return next(server for server in self.servers.values() if server is not self.serving())

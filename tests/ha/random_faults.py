@@ -29,6 +29,7 @@ CLIENT_SECONDS = 8  # below a lease: behind one, another client may have the loc
 LONGEST_SECONDS = 12
 FAULTS_MAX = 4
 ORDERLY_SECONDS = 20
+DISK_LOST = "killed, with its disk"
 PIPE_SECONDS = 1  # until what a worker has said has been read
 
 
@@ -68,8 +69,13 @@ class Injuries:
         daemon = self.system.daemons[host]
         kinds = [("killed", daemon.kill, daemon.start, ()), ("paused", daemon.pause, daemon.go_on, ())]
         if host in SERVERS:
-            kinds.append(("ends in order", lambda: self.end_in_order(daemon), lambda: self.start_again(daemon), ()))
+            kinds += [("ends in order", lambda: self.end_in_order(daemon), lambda: self.start_again(daemon), ()),
+                      (DISK_LOST, daemon.kill, lambda: self.replace(daemon), ())]
         return kinds
+
+    def replace(self, daemon):
+        self.system.lose_disk(daemon)
+        daemon.start()
 
     def of_network(self, host):
         network = self.system.network
@@ -95,6 +101,9 @@ class Injuries:
                 continue
             taken.add((host, part))
             what, harm, heal, others = chance.choice(self.of_network(host) if part == "network" else self.of_program(host))
+            if what == DISK_LOST:
+                if what in (injury.what for injury in injuries):
+                    continue  # both are more than can be lost
             begins = chance.uniform(0, 6)
             lasts = chance.uniform(0.2, CLIENT_SECONDS if host in CLIENTS else LONGEST_SECONDS)
             injuries.append(Injury(what, host, begins, begins + lasts, harm, heal, others))
@@ -139,7 +148,7 @@ class Watched:
         host = self.host_of(peer)
         return any(begun + injury.begins < until and begun + injury.ends > since for begun, injury in self.injuries
                    if (injury.host == brick or (injury.host == host and (not injury.others or brick in injury.others)))
-                   and injury.what not in ("killed", "ends in order"))
+                   and injury.what not in ("killed", DISK_LOST, "ends in order"))
 
     def worker(self, kind, path, log):
         worker = Worker(kind, path, self.system.home / "logs" / f"worker-{log}.log")
