@@ -161,7 +161,7 @@ void FileSystem::offer_clone(fuse_req_t request, ByteSpan in, fuse_file_info* in
   const OpenFile& file = open_file(info);
   const auto refuse = [&](int error) { fuse_reply_err(request, error); };
   if (!argument) return refuse(EINVAL);
-  if ((file.flags & O_ACCMODE) == O_WRONLY) return refuse(EBADF);
+  if (!file.readable) return refuse(EBADF);
   // The newest bytes may be the kernel's.
   if (parts_.options.writeback) return refuse(ENOTSUP);
   const auto secret = clone_offers_.enter(file.inode, fuse_req_ctx(request)->uid);
@@ -175,7 +175,7 @@ void FileSystem::clone(fuse_req_t request, fuse_ino_t node, ByteSpan in, fuse_fi
   const OpenFile& target = open_file(info);
   const auto refuse = [&](int error) { fuse_reply_err(request, error); };
   if (!argument) return refuse(EINVAL);
-  if ((target.flags & O_ACCMODE) == O_RDONLY || target.append) return refuse(EBADF);
+  if (!target.writable || target.append) return refuse(EBADF);
   if (parts_.options.writeback) return refuse(ENOTSUP);
   const auto source = clone_offers_.take(argument->secret);
   const auto data = source ? source->data() : nullptr;

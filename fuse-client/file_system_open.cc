@@ -312,6 +312,9 @@ void FileSystem::tell_opened(const std::shared_ptr<Inode>& inode, const client::
   file->inode = inode;
   file->append = (info->flags & O_APPEND) != 0;
   file->flags = info->flags;
+  // A descriptor for ioctl(2) alone (open(2), "3"): by it nothing is read or written, and where a place of the mount is
+  // bound read-only, the kernel lets it be opened.
+  if ((info->flags & O_ACCMODE) == O_ACCMODE) file->readable = false;
   file->cursor = file->data->error_cursor();
   const Inode::CacheVerdict verdict = inode->at_open(attributes);
   if (verdict.kernel_attributes_old) parts_.invalidator.attributes(inode->node);

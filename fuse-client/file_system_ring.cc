@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "fuse-client/file_size_limit.h"
 #include "fuse-client/file_system.h"
 #include "fuse-client/ring/ring_server.h"
 #include "shared/ring/control.h"
@@ -104,14 +105,12 @@ void FileSystem::attach(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
     return;
   }
   OpenFile& file = open_file(info);
-  const int access = file.flags & O_ACCMODE;
   const auto number = parts_.rings.attach(argument->secret, {.open_file = &file,
                                                              .inode = file.inode,
                                                              .data = file.data,
-                                                             .readable = access != O_WRONLY,
-                                                             .writable = access != O_RDONLY && !file.append,
-                                                             .durable = (file.flags & O_DSYNC) != 0,
-                                                             .privileged = fuse_req_ctx(request)->uid == 0});
+                                                             .readable = file.readable,
+                                                             .writable = file.writable && !file.append,
+                                                             .durable = (file.flags & O_DSYNC) != 0});
   if (!number) {
     fuse_reply_err(request, to_number(number.error()));
     return;
@@ -129,8 +128,11 @@ void FileSystem::append_from_memory(fuse_req_t request, fuse_ino_t node, ByteSpa
   if (!argument || argument->length == 0 || argument->length > kAppendMax ||
       (argument->flags & ~ring::kDurable) != 0)
     return refuse(EINVAL);
-  if ((file.flags & O_ACCMODE) == O_RDONLY) return refuse(EBADF);
+  if (!file.writable) return refuse(EBADF);
   if (file.inode->locks().any_lost()) return refuse(EIO);
+  // The kernel does not see that the file grows.
+  if (file.data->size() + argument->length > file_size_limit(fuse_req_ctx(request)->pid))
+    return refuse(EFBIG);
   const auto part =
       parts_.rings.memory(argument->secret, argument->memory, argument->memory_offset, argument->length);
   if (!part) return refuse(to_number(part.error()));
@@ -159,8 +161,7 @@ void FileSystem::change_word(fuse_req_t request, fuse_ino_t node, ByteSpan in, f
   const auto refuse = [&](int error) { fuse_reply_err(request, error); };
   if (!wanted) return refuse(EINVAL);
   const bool reads = wanted->change != brick::WordChange::kStore;
-  const int access = file.flags & O_ACCMODE;
-  if (access == O_RDONLY || (reads && access != O_RDWR) || file.append) return refuse(EBADF);
+  if (!file.writable || (reads && !file.readable) || file.append) return refuse(EBADF);
   if (parts_.options.writeback) return refuse(ENOTSUP);
   if (file.inode->locks().any_lost()) return refuse(EIO);
   // Another client may have made it longer.
@@ -186,7 +187,7 @@ void FileSystem::verify(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
   const auto refuse = [&](int error) { fuse_reply_err(request, error); };
   const auto ranges = argument ? ranges_of(*argument) : std::nullopt;
   if (!ranges) return refuse(EINVAL);
-  if ((file.flags & O_ACCMODE) == O_WRONLY) return refuse(EBADF);
+  if (!file.readable) return refuse(EBADF);
   if (parts_.options.writeback) return refuse(ENOTSUP);
   initiator::ErrorCursor losses = file.data->losses_from_now();
   const auto sums = file.data->flush_and_verify(*ranges, losses);
@@ -206,7 +207,7 @@ void FileSystem::watch(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
   auto channel = parts_.rings.take_channel(argument->secret, argument->channel);
   if (!channel) return refuse(to_number(channel.error()));
   if (argument->length > INT64_MAX || argument->offset > INT64_MAX - argument->length) return refuse(EINVAL);
-  if ((file.flags & O_ACCMODE) == O_WRONLY) return refuse(EBADF);
+  if (!file.readable) return refuse(EBADF);
   if (parts_.options.writeback) return refuse(ENOTSUP);
   const uid_t user = fuse_req_ctx(request)->uid;
   if (const auto room = parts_.rings.events().check_room(user); !room) return refuse(to_number(room.error()));
@@ -229,7 +230,7 @@ void FileSystem::signal(fuse_req_t request, ByteSpan in, fuse_file_info* info) {
   if (!argument || argument->unused != 0 || argument->length > INT64_MAX ||
       argument->offset > INT64_MAX - argument->length)
     return refuse(EINVAL);
-  if ((file.flags & O_ACCMODE) == O_RDONLY) return refuse(EBADF);
+  if (!file.writable) return refuse(EBADF);
   if (parts_.options.writeback) return refuse(ENOTSUP);
   if (file.inode->locks().any_lost()) return refuse(EIO);
   if (const int error = know_end(request, file, argument->offset + argument->length); error != 0)

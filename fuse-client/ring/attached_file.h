@@ -14,9 +14,8 @@ struct AttachedFile {
   std::shared_ptr<Inode> inode;
   std::shared_ptr<initiator::FileIo> data;
   bool readable = false;
-  bool writable = false;    // and a write goes where it says
-  bool durable = false;     // O_DSYNC
-  bool privileged = false;  // its writes leave set-id bits alone
+  bool writable = false;  // and a write goes where it says
+  bool durable = false;   // O_DSYNC
   // Guarded by the RingServer: operations under way, and whether their program has ended.
   size_t in_flight = 0;
   bool orphaned = false;

@@ -50,6 +50,11 @@ nfs4::OpenHow create_how(int flags, nfs4::Attributes attributes) {
       nfs4::CreateHow::make<nfs4::CreateMode::kExclusive41>(std::move(exclusive)));
 }
 
+// The file is new: whoever has made it uses it, whatever its mode. (Where the server cannot tell, it is not.)
+bool has_made(const nfs4::OpenResult& opened, int flags) {
+  return (flags & O_CREAT) != 0 && opened.change.atomic && opened.change.before != opened.change.after;
+}
+
 // `count` bytes of a caller's memory, piece by piece through memory that RDMA reaches: `move` gets the piece and where
 // it begins, and says how much it has moved. Registered memory is one piece, and not copied.
 Result<size_t> by_pieces(Client& client, void* buffer, size_t count, bool copy_in,
@@ -85,7 +90,8 @@ SessionFile::SessionFile(Client& client, std::shared_ptr<File> file, std::shared
       open_(std::move(open)),
       cursor_(file_->data->error_cursor()) {}
 
-// PUTFH, LOOKUPs, OPEN, GETFH, GETATTR.
+// PUTFH, LOOKUPs, OPEN, GETFH, GETATTR, [ACCESS]. Servers grant an OPEN to read to who may only execute (RFC 8881,
+// section 6.2.1.3.1): that nobody else reads by it is the client's doing.
 Result<std::unique_ptr<SessionFile>> SessionFile::open(Client& client, std::string_view path, int flags,
                                                        mode_t mode) {
   TRY(check_flags(path, flags));
@@ -99,6 +105,7 @@ Result<std::unique_ptr<SessionFile>> SessionFile::open(Client& client, std::stri
   open->share_access = share_access_of(flags);
   open->credential = Client::caller();
   const bool exclusive = (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0;
+  const bool reads = (open->share_access & nfs4::kShareAccessRead) != 0;
   nfs4::OpenArguments arguments;
   arguments.share_access = open->share_access | nfs4::kShareAccessWantNoDelegation;
   arguments.share_deny = nfs4::kShareDenyNone;
@@ -109,8 +116,10 @@ Result<std::unique_ptr<SessionFile>> SessionFile::open(Client& client, std::stri
                  path, open->credential, exclusive ? Names::LastLink::kKeep : Names::LastLink::kFollow,
                  [&](const std::string& name) {
                    arguments.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
-                   return Names::Operations{arguments, nfs4::GetFileHandleArguments{},
-                                            nfs4::GetAttributesArguments{client::open_attributes()}};
+                   Names::Operations operations{arguments, nfs4::GetFileHandleArguments{},
+                                                nfs4::GetAttributesArguments{client::open_attributes()}};
+                   if (reads) operations.emplace_back(nfs4::AccessArguments{nfs4::kAccessRead});
+                   return operations;
                  }));
   const auto* opened = answer.result<nfs4::OpenResponse>(0);
   const auto* handle = answer.result<nfs4::GetFileHandleResponse>(1);
@@ -121,7 +130,14 @@ Result<std::unique_ptr<SessionFile>> SessionFile::open(Client& client, std::stri
   auto file = client.files().join(handle->object, open, size);
   if (const auto sizes = client::thresholds_of(attributes->attributes))
     file->data->set_thresholds(sizes->first, sizes->second);
+  const auto* access = answer.result<nfs4::AccessResponse>(3);
+  const bool may_read = access != nullptr && (access->access & nfs4::kAccessRead) != 0;
+  const bool refused = reads && !may_read && !exclusive && !has_made(*opened, flags);
   std::unique_ptr<SessionFile> made(new SessionFile(client, std::move(file), std::move(open), flags));
+  if (refused) {
+    (void)made->close();
+    return fail(EACCES, fmt::format("{}: may not be read", path));
+  }
   if ((flags & O_TRUNC) != 0 && made->data().size() > 0) {
     if (auto cut = made->truncate(0); !cut) {
       (void)made->close();

@@ -20,6 +20,9 @@ ATTACH = struct.Struct("=II16s")
 APPEND = struct.Struct("=II16sIIQQQ")
 CHANGE_WORD = struct.Struct("=IIIIQQQQ")
 VERIFY = struct.Struct("=IIII" + 64 * "QQ" + 64 * "I")
+WATCH = struct.Struct("=II16sQQ")
+SIGNAL = struct.Struct("=IIQQQ")
+CLONE = struct.Struct("=II16s")  # and an offer
 SUBMISSION = struct.Struct("=IIIIQQQQ")
 COMPLETION = struct.Struct("=Qq")
 # Where the words of the header are (cache lines), and where the submissions begin.
@@ -36,6 +39,10 @@ ATTACH_COMMAND = _ioc(3, 0x53, ATTACH.size)
 APPEND_COMMAND = _ioc(3, 0x54, APPEND.size)
 CHANGE_WORD_COMMAND = _ioc(3, 0x55, CHANGE_WORD.size)
 VERIFY_COMMAND = _ioc(3, 0x56, VERIFY.size)
+WATCH_COMMAND = _ioc(3, 0x57, WATCH.size)
+SIGNAL_COMMAND = _ioc(3, 0x58, SIGNAL.size)
+OFFER_CLONE_COMMAND = _ioc(3, 0x59, CLONE.size)
+CLONE_COMMAND = _ioc(3, 0x5A, CLONE.size)
 
 
 def find(path, version=VERSION):
@@ -55,6 +62,27 @@ def fetch_and_add(descriptor, offset, addend):
     return CHANGE_WORD.unpack(answer)[7]
 
 
+def store(descriptor, offset, value):
+    fcntl.ioctl(descriptor, CHANGE_WORD_COMMAND, CHANGE_WORD.pack(VERSION, DURABLE, 1, 0, offset, value, 0, 0))
+
+
+def watch(descriptor, secret, channel, offset, length):
+    fcntl.ioctl(descriptor, WATCH_COMMAND, WATCH.pack(VERSION, channel, secret, offset, length))
+
+
+def signal(descriptor, offset, length, value):
+    fcntl.ioctl(descriptor, SIGNAL_COMMAND, SIGNAL.pack(VERSION, 0, offset, length, value))
+
+
+def offer_clone(descriptor):
+    """The secret for clone()."""
+    return CLONE.unpack(fcntl.ioctl(descriptor, OFFER_CLONE_COMMAND, CLONE.pack(VERSION, 0, b"")))[2]
+
+
+def clone(descriptor, secret):
+    fcntl.ioctl(descriptor, CLONE_COMMAND, CLONE.pack(VERSION, 0, secret))
+
+
 def verify(descriptor, ranges):
     """The CRC32C of each (offset, length)."""
     words = [word for pair in ranges for word in pair]
@@ -72,10 +100,10 @@ def sealed_memory(size, seals=fcntl.F_SEAL_SHRINK, flags=0):
 
 
 class RingClient:
-    """`path`: of anything on the mount."""
+    """`path`: of anything on the mount; or None, and what find() has told somebody else."""
 
-    def __init__(self, path, depth=64, hello=True):
-        self.token, name, self.transport, self.durability = find(path)
+    def __init__(self, path, depth=64, hello=True, found=None):
+        self.token, name, self.transport, self.durability = found or find(path)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(20)
         self.socket.connect("\0" + name)

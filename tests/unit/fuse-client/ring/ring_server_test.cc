@@ -142,12 +142,7 @@ class RingServerTest : public initiator::DataPathTest {
     initiator::DataPathTest::TearDown();
   }
   AttachedFile attached(const OpenFile& open, bool readable = true, bool writable = true) {
-    return {.open_file = &open,
-            .inode = inode,
-            .data = file,
-            .readable = readable,
-            .writable = writable,
-            .privileged = true};
+    return {.open_file = &open, .inode = inode, .data = file, .readable = readable, .writable = writable};
   }
   static ring::Submission submission(Opcode opcode, uint32_t file_number, uint32_t memory, uint64_t offset) {
     return {.opcode = static_cast<uint32_t>(opcode),
