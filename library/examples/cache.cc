@@ -6,13 +6,15 @@
 //   cache SOURCE PATH get KEY          prints its value, from the remote memory
 //   cache SOURCE PATH follow COUNT     keeps a copy of all values; prints the next COUNT that change, as they do
 //
-// The file is a table of slots; a key has one place, and whoever is set there later puts it out. A slot holds one
-// entry with a number that grows and a checksum of all of it: one that is just being written is not believed. Who
-// sets takes the slot's lock, writes, signals, and gives the lock back: if it crashes on the way, the next one who
+// The file is a table of slots; a key has one place, and whoever is set there later puts it out. A slot has room for
+// two entries, each with a number that grows and a checksum of all of it: the newer one counts, and the next is
+// written over the older one. So a crash in the middle of that, which the checksum shows, leaves what was set before.
+// Who sets takes the slot's lock, writes, signals, and gives the lock back: if it crashes on the way, the next one who
 // sets there finds the lock taken, takes it over after a while, and signals then.
 #include <fcntl.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -26,13 +28,11 @@
 
 namespace {
 
-constexpr std::size_t kSlots = 1024, kSlot = 256, kTextMax = kSlot - 24;
+constexpr std::size_t kSlots = 1024, kSlot = 512, kTextMax = 232;
 constexpr auto kCrashed = std::chrono::seconds(2);
 
-// As it lies in the file: the lock, which bricks change, is the first word; an odd one is taken.
-struct Slot {
-  std::uint64_t lock;
-  std::uint64_t number;  // what the lock was when this entry was set; 0: there was none
+struct Entry {
+  std::uint64_t number;  // what the lock was when it was set; 0: it never was
   std::uint32_t checksum;
   std::uint16_t key_length, value_length;
   char text[kTextMax];  // the key, then the value
@@ -40,12 +40,24 @@ struct Slot {
   std::string key() const { return {text, key_length}; }
   std::string value() const { return {text + key_length, value_length}; }
   std::uint32_t sum() const {
-    Slot without = *this;
-    without.lock = without.checksum = 0;
+    Entry without = *this;
+    without.checksum = 0;
     return pnfsrdma::crc32c(&without, sizeof without);
   }
   bool is_whole() const {
     return number > 0 && std::size_t{key_length} + value_length <= kTextMax && checksum == sum();
+  }
+};
+
+// As it lies in the file: the lock, which bricks change, is the first word; an odd one is taken.
+struct Slot {
+  std::uint64_t lock, unused;
+  Entry entries[2];
+
+  // Which one counts; the other one may be written over.
+  std::size_t newer() const {
+    if (!entries[0].is_whole() || !entries[1].is_whole()) return entries[0].is_whole() ? 0 : 1;
+    return entries[0].number > entries[1].number ? 0 : 1;
   }
 };
 static_assert(sizeof(Slot) == kSlot);
@@ -64,7 +76,8 @@ class Cache {
     if (key.size() + value.size() > kTextMax) throw std::length_error("key and value are too long");
     const std::size_t slot = slot_of(key);
     const std::uint64_t lock = take_lock(slot);
-    Slot& entry = *reinterpret_cast<Slot*>(memory_.data());
+    const std::size_t older = 1 - read(slot, 1)->newer();
+    Entry& entry = *reinterpret_cast<Entry*>(memory_.data());
     std::memset(&entry, 0, sizeof entry);
     entry.number = lock;
     entry.key_length = static_cast<std::uint16_t>(key.size());
@@ -72,10 +85,10 @@ class Cache {
     std::memcpy(entry.text, key.data(), key.size());
     std::memcpy(entry.text + key.size(), value.data(), value.size());
     entry.checksum = entry.sum();
-    // All but the lock. Then it is made durable, and those who follow are told: they find it there.
-    const off_t at = static_cast<off_t>(slot * kSlot + sizeof entry.lock);
-    file_.write(&entry.number, kSlot - sizeof entry.lock, at);
-    file_.signal(at, kSlot - sizeof entry.lock, lock);
+    // Then it is made durable, and those who follow are told: they find it there.
+    const off_t at = static_cast<off_t>(slot * kSlot + offsetof(Slot, entries) + older * sizeof entry);
+    file_.write(&entry, sizeof entry, at);
+    file_.signal(at, sizeof entry, lock);
     std::uint64_t ours = lock;
     if (!file_.compare_and_swap(static_cast<off_t>(slot * kSlot), ours, lock + 1))
       throw std::runtime_error("it took so long that another one has taken the lock over");
@@ -83,7 +96,8 @@ class Cache {
 
   // False: nobody has set it, or another key has put it out.
   bool get(const std::string& key, std::string& value) {
-    const Slot& entry = read(slot_of(key), 1)[0];
+    const Slot& slot = read(slot_of(key), 1)[0];
+    const Entry& entry = slot.entries[slot.newer()];
     value = entry.value();
     return entry.is_whole() && entry.key() == key;
   }
@@ -95,11 +109,12 @@ class Cache {
     pnfsrdma::watch watch(file_, 0, kSlots * kSlot);
     std::vector<std::uint64_t> numbers(kSlots);
     const auto look = [&](std::size_t first, std::size_t count, bool tell) {
-      const Slot* entries = read(first, count);
+      const Slot* slots = read(first, count);
       for (std::size_t i = 0; i < count; ++i) {
-        if (!entries[i].is_whole() || entries[i].number <= numbers[first + i]) continue;
-        numbers[first + i] = entries[i].number;
-        copy_[first + i] = entries[i];
+        const Entry& entry = slots[i].entries[slots[i].newer()];
+        if (!entry.is_whole() || entry.number <= numbers[first + i]) continue;
+        numbers[first + i] = entry.number;
+        copy_[first + i] = entry;
         if (tell && !changed(copy_[first + i])) return false;
       }
       return true;
@@ -148,7 +163,7 @@ class Cache {
   pnfsrdma::client client_;
   pnfsrdma::file file_;
   pnfsrdma::buffer memory_;
-  std::vector<Slot> copy_{kSlots};
+  std::vector<Entry> copy_{kSlots};
 };
 
 }  // namespace
@@ -169,7 +184,7 @@ int main(int count, char** arguments) {
       std::printf("%s\n", value.c_str());
     } else {
       long left = std::strtol(arguments[4], nullptr, 10);
-      cache.follow([&](const Slot& entry) {
+      cache.follow([&](const Entry& entry) {
         std::printf("%s %s\n", entry.key().c_str(), entry.value().c_str());
         std::fflush(stdout);
         return --left > 0;

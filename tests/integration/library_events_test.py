@@ -141,9 +141,14 @@ class Events(Case):
         """Who has crashed with the lock of a slot is waited for a while, and then the next one sets."""
         slot = pnfsrdma.crc32c(b"some") % 1024
         with self.client.open("cache", os.O_RDWR) as file:
-            file.fetch_and_add(slot * 256, 1)
+            file.fetch_and_add(slot * 512, 1)
         self.assertEqual(self.run_program(*cache, "set", "some", "again").stderr, "")
         self.assertEqual(self.run_program(*cache, "get", "some").stdout, "again\n")
+        with self.client.open("cache", os.O_RDWR) as file:
+            first, second = (int.from_bytes(file.pread(8, slot * 512 + 16 + at), "little") for at in (0, 248))
+            self.assertNotEqual(first, second)
+            file.pwrite_durable(b"half of an entry", slot * 512 + 16 + (0 if first < second else 248) + 8)
+        self.assertEqual(self.run_program(*cache, "get", "some").stdout, "again\n", "what was set before the crash")
 
     def test_a_slow_reader_gets_a_gap_and_slows_nobody(self):
         with self.made() as file, pnfsrdma.connect(self.source) as other, other.open("watched") as theirs:
