@@ -203,6 +203,34 @@ TEST_F(UndeadHandleTest, OneThatTheServerDoesNotKnowAnyMoreIs) {
   EXPECT_EQ(channel.writes, 1);
 }
 
+// Somebody has removed it, and the server has expelled this client, whose open would have kept it.
+class GoneFileTest : public UndeadHandleTest {
+ protected:
+  void expect_end_of_wait(std::future<Result<size_t>>& written) {
+    channel.refuse_writes = nfs4::Status::kStale;
+    channel.refuse_returns = nfs4::Status::kStale;
+    const bool ended = written.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+    EXPECT_TRUE(ended);
+    if (!ended) path->abort();
+    const auto outcome = written.get();
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().number(), ESTALE);
+  }
+};
+
+TEST_F(GoneFileTest, IsWaitedForNoLonger) {
+  auto written = write_elsewhere();
+  ASSERT_TRUE(waits(written));
+  expect_end_of_wait(written);
+}
+
+TEST_F(GoneFileTest, NorIsOneWhoseLayoutIsForgotten) {
+  auto written = write_elsewhere();
+  ASSERT_TRUE(waits(written));
+  path->layouts_lost();
+  expect_end_of_wait(written);
+}
+
 TEST_F(UndeadHandleTest, AKilledProcessWaitsNoLonger) {
   struct Killed final : Cancellation {
     std::atomic<bool> killed = false;
