@@ -57,8 +57,8 @@ bool has_made(const nfs4::OpenResult& opened, int flags) {
 
 // `count` bytes of a caller's memory, piece by piece through memory that RDMA reaches: `move` gets the piece and where
 // it begins, and says how much it has moved. Registered memory is one piece, and not copied.
-Result<size_t> by_pieces(Client& client, void* buffer, size_t count, bool copy_in,
-                         const std::function<Result<size_t>(size_t done, BufferSlice piece)>& move) {
+template <typename Move>
+Result<size_t> by_pieces(Client& client, void* buffer, size_t count, bool copy_in, const Move& move) {
   const auto registered = client.find(buffer, count);
   initiator::BufferPool::Taken bounce;
   if (!registered && count > 0) {
