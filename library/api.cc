@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "library/brick_request.h"
 #include "library/connection.h"
 #include "library/directory.h"
 #include "library/last_error.h"
@@ -148,29 +149,6 @@ int64_t write_range(pnfsrdma_file* file, const void* buffer, size_t count, off_t
   });
 }
 
-// What the word was.
-Result<uint64_t> change_word(OpenFile& open, WordChange change, off_t offset, uint32_t flags) {
-  if ((flags & ~uint32_t{PNFSRDMA_DURABLE}) != 0) return fail(EINVAL, "the flags");
-  TRY(check_range(&open, sizeof(uint64_t), offset));
-  change.offset = static_cast<uint64_t>(offset);
-  change.durable = flags != 0 || open.durable();
-  TRY(open.check_word(change));
-  return open.change_word(change);
-}
-
-Result<> check_verified(std::span<const pnfsrdma_range> ranges) {
-  constexpr size_t kRangesMax = 1024;
-  if (ranges.size() > kRangesMax) return fail(EINVAL, fmt::format("more than {} ranges", kRangesMax));
-  uint64_t sum = 0;
-  for (const pnfsrdma_range& range : ranges) {
-    if (range.offset > INT64_MAX || range.length > INT64_MAX - range.offset) return fail(EINVAL, "a range");
-    if (range.length > OpenFile::kVerifiedBytesMax - sum)
-      return fail(EINVAL, "ranges of more than 64 MiB together");
-    sum += range.length;
-  }
-  return {};
-}
-
 // Nothing is logged before the program says where to.
 bool quiet_unless_set(bool sets = false) {
   static const bool quiet = [sets] {
@@ -302,7 +280,8 @@ ssize_t pnfsrdma_append(pnfsrdma_file* file, const void* buffer, size_t count, o
 
 int pnfsrdma_atomic_write(pnfsrdma_file* file, off_t offset, uint64_t value) {
   return number(on_file(file, [&](OpenFile& open) -> Result<> {
-    TRY(change_word(open, {.kind = WordChange::Kind::kStore, .operand = value}, offset, PNFSRDMA_DURABLE));
+    TRY(library::change_word(open, {.kind = WordChange::Kind::kStore, .operand = value},
+                             static_cast<uint64_t>(offset), PNFSRDMA_DURABLE));
     return {};
   }));
 }
@@ -312,7 +291,7 @@ int pnfsrdma_compare_and_swap(pnfsrdma_file* file, off_t offset, uint64_t expect
   return number(on_file(file, [&](OpenFile& open) -> Result<int> {
     const WordChange swap{
         .kind = WordChange::Kind::kCompareAndSwap, .operand = desired, .expected = expected};
-    TRY_ASSIGN(const uint64_t before, change_word(open, swap, offset, flags));
+    TRY_ASSIGN(const uint64_t before, library::change_word(open, swap, static_cast<uint64_t>(offset), flags));
     if (old != nullptr) *old = before;
     return before == expected ? 1 : 0;
   }));
@@ -322,7 +301,7 @@ int pnfsrdma_fetch_and_add(pnfsrdma_file* file, off_t offset, uint64_t addend, u
                            uint64_t* old) {
   return number(on_file(file, [&](OpenFile& open) -> Result<> {
     const WordChange sum{.kind = WordChange::Kind::kFetchAndAdd, .operand = addend};
-    TRY_ASSIGN(const uint64_t before, change_word(open, sum, offset, flags));
+    TRY_ASSIGN(const uint64_t before, library::change_word(open, sum, static_cast<uint64_t>(offset), flags));
     if (old != nullptr) *old = before;
     return {};
   }));
@@ -332,17 +311,7 @@ int pnfsrdma_flush_and_verify(pnfsrdma_file* file, const pnfsrdma_range* ranges,
                               const uint32_t* expected, uint32_t* found) {
   return number(on_file(file, [&](OpenFile& open) -> Result<int> {
     if (ranges == nullptr && count > 0) return fail(EFAULT, "a null pointer");
-    if (!open.readable()) return fail(EBADF, "the file is not open for reading");
-    TRY(check_verified({ranges, count}));
-    TRY_ASSIGN(const OpenFile::Verified verified, open.verify({ranges, count}));
-    if (found != nullptr) std::ranges::copy(verified.checksums, found);
-    for (unsigned i = 0; expected != nullptr && i < count; ++i) {
-      if (verified.checksums[i] == expected[i]) continue;
-      return fail(EBADMSG,
-                  fmt::format("{} bytes at {} are not what was written: CRC32C {:08x}, expected {:08x}",
-                              ranges[i].length, ranges[i].offset, verified.checksums[i], expected[i]));
-    }
-    return verified.medium ? PNFSRDMA_VERIFIED_MEDIUM : PNFSRDMA_VERIFIED_COPY;
+    return library::verify(open, {ranges, count}, expected, found);
   }));
 }
 
@@ -380,9 +349,7 @@ int pnfsrdma_watch_next(pnfsrdma_watch* watch, pnfsrdma_event* event, int timeou
 
 int pnfsrdma_signal(pnfsrdma_file* file, off_t offset, size_t length, uint64_t value) {
   return number(on_file(file, [&](OpenFile& open) -> Result<> {
-    TRY(check_range(&open, length, offset));
-    if (!open.writable()) return fail(EBADF, "the file is not open for writing");
-    return open.signal({static_cast<uint64_t>(offset), length}, value);
+    return library::signal(open, {static_cast<uint64_t>(offset), length}, value);
   }));
 }
 

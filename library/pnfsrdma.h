@@ -129,9 +129,32 @@ enum {
   PNFSRDMA_WRITE = 1,
   PNFSRDMA_APPEND = 2,
   PNFSRDMA_FDATASYNC = 3, /* of what had completed before it was submitted */
-  PNFSRDMA_FSYNC = 4
+  PNFSRDMA_FSYNC = 4,
+  /* As the functions below, whose result is the operation's; `buffer` is one of the structures behind this. */
+  PNFSRDMA_ATOMIC_WRITE = 5,     /* struct pnfsrdma_word */
+  PNFSRDMA_COMPARE_AND_SWAP = 6, /* struct pnfsrdma_word */
+  PNFSRDMA_FETCH_AND_ADD = 7,    /* struct pnfsrdma_word */
+  PNFSRDMA_VERIFY = 8,           /* struct pnfsrdma_verification; `offset` is 0 */
+  PNFSRDMA_SIGNAL = 9            /* uint64_t, the value; `offset` and `length` are the range */
 };
-enum { PNFSRDMA_DURABLE = 1 }; /* a write or append is durable when it completes */
+enum { PNFSRDMA_DURABLE = 1 }; /* a write, append or change of a word is durable when it completes */
+
+/* Of a word at `offset`; `length` of the operation: its size. */
+struct pnfsrdma_word {
+  uint64_t operand;  /* what is stored, or added */
+  uint64_t expected; /* of a comparison */
+  uint64_t old;      /* what it was, when it has completed; not of an atomic write */
+};
+
+struct pnfsrdma_range;
+/* As pnfsrdma_flush_and_verify() has them; `length` of the operation: its size. */
+struct pnfsrdma_verification {
+  const struct pnfsrdma_range* ranges;
+  const uint32_t* expected;
+  uint32_t* found;
+  uint32_t count;
+  uint32_t reserved;
+};
 
 /* One operation. A value: copied by pnfsrdma_submit(). `buffer` belongs to the queue until it completes. */
 struct pnfsrdma_operation {

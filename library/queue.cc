@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "library/brick_request.h"
 #include "library/last_error.h"
 #include "shared/base/signals_blocked.h"
 
@@ -55,10 +56,24 @@ int64_t number_of(const Result<T>& result) {
 }
 
 bool is_operation(const pnfsrdma_operation& operation, const Connection& connection) {
-  if (operation.file == nullptr || operation.opcode > PNFSRDMA_FSYNC) return false;
+  if (operation.file == nullptr || operation.opcode > PNFSRDMA_SIGNAL) return false;
   if (&reinterpret_cast<OpenFile*>(operation.file)->connection() != &connection) return false;
   if ((operation.flags & ~uint32_t{PNFSRDMA_DURABLE}) != 0) return false;
-  if (operation.opcode > PNFSRDMA_APPEND) return true;
+  switch (operation.opcode) {
+    case PNFSRDMA_FDATASYNC:
+    case PNFSRDMA_FSYNC:
+      return true;
+    case PNFSRDMA_ATOMIC_WRITE:
+    case PNFSRDMA_COMPARE_AND_SWAP:
+    case PNFSRDMA_FETCH_AND_ADD:
+      return operation.buffer != nullptr && operation.length == sizeof(pnfsrdma_word);
+    case PNFSRDMA_VERIFY:
+      return operation.buffer != nullptr && operation.length == sizeof(pnfsrdma_verification);
+    case PNFSRDMA_SIGNAL:
+      return operation.buffer != nullptr;
+    default:
+      break;
+  }
   if (operation.length > INT64_MAX || (operation.buffer == nullptr && operation.length > 0)) return false;
   return operation.opcode == PNFSRDMA_APPEND || operation.offset <= INT64_MAX - operation.length;
 }
@@ -67,6 +82,42 @@ struct Outcome {
   int64_t result = 0;
   uint64_t offset = 0;
 };
+
+WordChange::Kind kind_of(uint32_t opcode) {
+  switch (opcode) {
+    case PNFSRDMA_COMPARE_AND_SWAP:
+      return WordChange::Kind::kCompareAndSwap;
+    case PNFSRDMA_FETCH_AND_ADD:
+      return WordChange::Kind::kFetchAndAdd;
+    default:
+      return WordChange::Kind::kStore;
+  }
+}
+
+int64_t run_word(const pnfsrdma_operation& operation, OpenFile& file) {
+  auto& word = *static_cast<pnfsrdma_word*>(operation.buffer);
+  const WordChange change{
+      .kind = kind_of(operation.opcode), .operand = word.operand, .expected = word.expected};
+  const bool stores = change.kind == WordChange::Kind::kStore;
+  const auto before =
+      change_word(file, change, operation.offset, stores ? uint32_t{PNFSRDMA_DURABLE} : operation.flags);
+  if (!before) return -to_number(before.error());
+  if (stores) return 0;
+  word.old = *before;
+  return change.kind == WordChange::Kind::kCompareAndSwap && *before == word.expected ? 1 : 0;
+}
+
+int64_t run_verification(const pnfsrdma_operation& operation, OpenFile& file) {
+  const auto& wanted = *static_cast<const pnfsrdma_verification*>(operation.buffer);
+  if (wanted.ranges == nullptr && wanted.count > 0) return -EFAULT;
+  return number_of(verify(file, {wanted.ranges, wanted.count}, wanted.expected, wanted.found));
+}
+
+int64_t run_signal(const pnfsrdma_operation& operation, OpenFile& file) {
+  const Result<> told =
+      signal(file, {operation.offset, operation.length}, *static_cast<const uint64_t*>(operation.buffer));
+  return told ? 0 : -to_number(told.error());
+}
 
 // All of it, and waiting for it.
 Outcome run(const pnfsrdma_operation& operation, OpenFile& file, bool durable) {
@@ -84,6 +135,14 @@ Outcome run(const pnfsrdma_operation& operation, OpenFile& file, bool durable) {
       if (!at) return {-to_number(at.error()), 0};
       return {static_cast<int64_t>(operation.length), *at};
     }
+    case PNFSRDMA_ATOMIC_WRITE:
+    case PNFSRDMA_COMPARE_AND_SWAP:
+    case PNFSRDMA_FETCH_AND_ADD:
+      return {run_word(operation, file), operation.offset};
+    case PNFSRDMA_VERIFY:
+      return {run_verification(operation, file), 0};
+    case PNFSRDMA_SIGNAL:
+      return {run_signal(operation, file), operation.offset};
     default: {
       const auto synced = file.sync(operation.opcode == PNFSRDMA_FDATASYNC);
       return {synced ? 0 : -to_number(synced.error()), 0};

@@ -22,7 +22,7 @@ from typing import NamedTuple, Sequence, Union
 
 Buffer = Union[bytes, bytearray, memoryview]
 
-READ, WRITE, APPEND, FDATASYNC, FSYNC = range(5)
+READ, WRITE, APPEND, FDATASYNC, FSYNC, ATOMIC_WRITE, COMPARE_AND_SWAP, FETCH_AND_ADD, VERIFY, SIGNAL_RANGE = range(10)
 SIGNAL, GAP_SLOW, GAP_LOST = range(3)  # kinds of events
 DURABLE = 1
 
@@ -40,6 +40,17 @@ class _Completion(ctypes.Structure):
 
 class _Range(ctypes.Structure):
     _fields_ = [("offset", ctypes.c_uint64), ("length", ctypes.c_uint64)]
+
+
+class Word(ctypes.Structure):
+    """Of an operation on a word: struct pnfsrdma_word. `old`, when it has completed: what it was."""
+
+    _fields_ = [("operand", ctypes.c_uint64), ("expected", ctypes.c_uint64), ("old", ctypes.c_uint64)]
+
+
+class _Verification(ctypes.Structure):
+    _fields_ = [("ranges", ctypes.c_void_p), ("expected", ctypes.c_void_p), ("found", ctypes.c_void_p), ("count", ctypes.c_uint32),
+                ("reserved", ctypes.c_uint32)]
 
 
 class Completion(NamedTuple):
@@ -382,6 +393,33 @@ class File:
         exported = (ctypes.c_char * len(view)).from_buffer(view)  # as long as it lives, nothing resizes it
         operation = Operation(self._pointer.value, opcode, flags, ctypes.addressof(exported), len(view), offset, user_data)
         operation.exported = exported
+        return operation
+
+    def word_operation(self, opcode: int, offset: int, operand: int, expected: int = 0, flags: int = 0, user_data: int = 0) -> Operation:
+        """ATOMIC_WRITE, COMPARE_AND_SWAP (result 1: stored) or FETCH_AND_ADD, for Queue.submit(). What the word was is
+        `word.old` of what this returns, when it has completed."""
+        word = Word(_word(operand), _word(expected))
+        operation = Operation(self._pointer.value, opcode, flags, ctypes.addressof(word), ctypes.sizeof(word), offset, user_data)
+        operation.word = operation.exported = word
+        return operation
+
+    def verify_operation(self, ranges: Sequence[tuple[int, int]], expected: Sequence[int] | None = None, user_data: int = 0) -> Operation:
+        """As flush_and_verify(), for Queue.submit(). The CRC32Cs are `found` of what this returns, when it has completed."""
+        array = (_Range * len(ranges))(*ranges)
+        wanted = None if expected is None else (ctypes.c_uint32 * len(ranges))(*expected)
+        found = (ctypes.c_uint32 * len(ranges))()
+        address = [None if each is None else ctypes.addressof(each) for each in (array, wanted, found)]
+        verification = _Verification(*address, len(ranges), 0)
+        operation = Operation(self._pointer.value, VERIFY, 0, ctypes.addressof(verification), ctypes.sizeof(verification), 0, user_data)
+        operation.exported = (verification, array, wanted, found)
+        operation.found = found
+        return operation
+
+    def signal_operation(self, offset: int, length: int, value: int, user_data: int = 0) -> Operation:
+        """As signal(), for Queue.submit()."""
+        told = ctypes.c_uint64(_word(value))
+        operation = Operation(self._pointer.value, SIGNAL_RANGE, 0, ctypes.addressof(told), length, offset, user_data)
+        operation.exported = told
         return operation
 
 

@@ -74,6 +74,48 @@ class Queues(Case):
                 done |= {completion.user_data: completion.result for completion in queue.reap(8)}
             self.assertEqual(done, {1: -errno.EBADF, 2: 10})
 
+    def test_words_verification_and_signals_are_operations_too(self):
+        content = os.urandom(64 * 4096)
+        with self.client.open("file", os.O_RDWR | os.O_CREAT) as file, self.client.queue(16) as queue:
+            file.pwrite(bytes(4096) + content, 0)
+            file.fsync()
+            added = [file.word_operation(pnfsrdma.FETCH_AND_ADD, 64, 5, flags=pnfsrdma.DURABLE, user_data=i) for i in range(8)]
+            self.assertEqual(queue.submit(added), 8)
+            self.assertEqual(self.reap(queue, 8), {i: 0 for i in range(8)})
+            self.assertEqual(sorted(each.word.old for each in added), [5 * i for i in range(8)], "each once, one behind the other")
+            swaps = [file.word_operation(pnfsrdma.COMPARE_AND_SWAP, 64, 7, expected, user_data=expected) for expected in (40, 41)]
+            queue.submit([swaps[0]])
+            self.assertEqual(self.reap(queue, 1), {40: 1})
+            queue.submit([swaps[1], file.word_operation(pnfsrdma.ATOMIC_WRITE, 72, (1 << 64) - 1, user_data=1)])
+            self.assertEqual(self.reap(queue, 2), {41: 0, 1: 0})
+            self.assertEqual([each.word.old for each in swaps], [40, 7])
+            self.assertEqual(file.pread(16, 64), (7).to_bytes(8, "little") + b"\xff" * 8)
+
+            ranges = [(4096 + i * 4096, 4096) for i in range(64)]
+            sums = [pnfsrdma.crc32c(content[i * 4096:(i + 1) * 4096]) for i in range(64)]
+            right = file.verify_operation(ranges, sums, 1)
+            wrong = file.verify_operation(ranges, [*sums[:63], sums[63] ^ 1], 2)
+            queue.submit([right, wrong, file.verify_operation([], None, 3), file.verify_operation([(1 << 30, 1)], None, 4)])
+            self.assertEqual(self.reap(queue, 4), {1: 0, 2: -errno.EBADMSG, 3: 1, 4: -errno.EINVAL})
+            self.assertEqual((list(right.found), list(wrong.found)), (sums, sums))
+
+            with file.watch(0, 4096) as watch:
+                queue.submit([file.signal_operation(64, 16, 1 << 63, 1), file.signal_operation(1 << 40, 8, 0, 2)])
+                self.assertEqual(self.reap(queue, 2), {1: 0, 2: -errno.EINVAL})
+                self.assertEqual(watch.next(10), pnfsrdma.Event(pnfsrdma.SIGNAL, 64, 16, 1 << 63))
+            queue.submit([file.word_operation(pnfsrdma.FETCH_AND_ADD, 65, 1, user_data=1), file.word_operation(pnfsrdma.FETCH_AND_ADD, 1 << 62, 1, user_data=2)])
+            self.assertEqual(self.reap(queue, 2), {1: -errno.EINVAL, 2: -errno.EINVAL})
+            short = file.word_operation(pnfsrdma.ATOMIC_WRITE, 64, 1)
+            short.length = 16
+            nothing = file.signal_operation(0, 8, 1)
+            nothing.buffer = None
+            for operation in (short, nothing, file.operation(10)):
+                self.assert_fails(errno.EINVAL, queue.submit, [operation])
+        with self.client.open("file") as file, self.client.queue(3) as queue:
+            queue.submit([file.word_operation(pnfsrdma.FETCH_AND_ADD, 64, 1, user_data=1), file.signal_operation(0, 8, 1, 2),
+                          file.verify_operation([(4096, 4096)], sums[:1], 3)])
+            self.assertEqual(self.reap(queue, 3), {1: -errno.EBADF, 2: -errno.EBADF, 3: 0})
+
     def test_threads_that_submit_and_reap_beside_threads_that_wait(self):
         done = self.run_program(BIN / "library_stress", self.source, "5")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
