@@ -40,7 +40,7 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
   bool connected() const { return connection_ && connection_->is_open(); }
   bool secured() const { return connected() && connection_->tls_peer() != nullptr; }
   void reassess_tls() {
-    if (connected()) suits(*connection_) ? connection_->reassess_tls() : connection_->close();
+    if (connected()) reassess(*connection_, security_);
   }
   Milliseconds silence() const {
     return connected() ? std::chrono::duration_cast<Milliseconds>(loop_.now() - heard_) : Milliseconds(0);
@@ -115,30 +115,30 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
     rpc::ConnectionOptions options;
     options.record_bytes_max = kAnswerBytesMax;
     auto connection = rpc::Connection::start(loop_, std::move(socket), options, nullptr);
-    if (!security) return connect(std::move(connection));
+    if (!security) return connect(std::move(connection), security);
     securing_ = std::move(connection);
     securing_->start_tls(*security, rpc::SocketAddress::host_in(options_.address), kProgram, kVersion,
-                         patience(), [self = weak_from_this()](Result<> secured) {
+                         patience(), [self = weak_from_this(), security](Result<> secured) {
                            const auto link = self.lock();
                            if (!link || link->ended_) return;
                            auto made = std::exchange(link->securing_, nullptr);
                            if (!secured) return link->lost(secured.error());
-                           link->connect(std::move(made));
+                           link->connect(std::move(made), security);
                          });
   }
 
-  // With TLS or without, as it is to be now.
-  bool suits(const rpc::Connection& connection) const {
+  // Ends one that is not made, with TLS or without, as it would be now.
+  void reassess(rpc::Connection& connection, const std::shared_ptr<rpc::TlsEndpoint>& security) const {
     const auto wanted = tls();
-    return wanted && (*wanted != nullptr) == (connection.tls_peer() != nullptr);
+    wanted && *wanted == security ? connection.reassess_tls() : connection.close();
   }
 
-  void connect(rpc::ConnectionPointer connection) {
-    if (!suits(*connection)) {
-      connection->close();
-      return lost(Error(ECONNABORTED, "the configuration has changed meanwhile"));
-    }
+  void connect(rpc::ConnectionPointer connection, const std::shared_ptr<rpc::TlsEndpoint>& security) {
+    reassess(*connection, security);
+    if (!connection->is_open())
+      return lost(Error(ECONNABORTED, "the configuration has changed meanwhile, or the brick has gone"));
     connection_ = std::move(connection);
+    security_ = security;
     connection_->on_close([self = weak_from_this()](const rpc::ConnectionPointer&, const Error& reason) {
       const auto link = self.lock();
       if (link && !link->ended_) link->lost(reason);
@@ -183,10 +183,11 @@ class BrickClient::Link : public std::enable_shared_from_this<Link> {
   Events events_;
   Milliseconds backoff_;
   rpc::ConnectionPointer connection_;
-  rpc::ConnectionPointer securing_;  // on its way to TLS
-  SteadyTime heard_;                 // the last answer, or the connection itself
-  EventLoop::TimerId timer_ = 0;     // reconnect or keep-alive: never both
-  bool reported_ = false;            // this outage is in the log
+  std::shared_ptr<rpc::TlsEndpoint> security_;  // by which that was made; null: without TLS
+  rpc::ConnectionPointer securing_;             // on its way to TLS
+  SteadyTime heard_;                            // the last answer, or the connection itself
+  EventLoop::TimerId timer_ = 0;                // reconnect or keep-alive: never both
+  bool reported_ = false;                       // this outage is in the log
   bool was_connected_ = false;
   bool ended_ = false;
 };

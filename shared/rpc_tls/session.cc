@@ -207,6 +207,8 @@ Result<bool> Session::check_peer() {
 std::unexpected<Error> Session::failure(const char* what) {
   broken_ = true;
   const unsigned long error = ERR_peek_error();
+  // The handshake has used the configuration of its beginning, and a peer may take its time.
+  TRY(reassess());
   const int reason = ERR_GET_REASON(error);
   const char* const text = ERR_reason_error_string(error);
   ERR_clear_error();

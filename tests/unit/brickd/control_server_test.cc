@@ -175,6 +175,51 @@ TEST_F(ProtectedServer, WhoIsTakenOutOfTheListIsEndedAndNotLetInAgain) {
   wait_for([this] { return client->connected(); });
 }
 
+// At whatever moment of connecting the reload comes.
+TEST_F(ProtectedServer, WhoIsTakenOutWhileItConnectsIsNotLetIn) {
+  for (int turns = 0; turns < 40; ++turns) {
+    SCOPED_TRACE("after turns: " + std::to_string(turns));
+    ASSERT_TRUE(served->reload(files("brick")));
+    unreachable.reset();
+    connects = losses = 0;
+    start_client();
+    for (int turn = 0; turn < turns; ++turn) loop.run_once(Milliseconds(0));
+    ASSERT_TRUE(served->reload(files("brick"), {"beta"}));
+    brick->reassess_tls();
+    wait_for([this] { return unreachable.has_value(); });
+    EXPECT_FALSE(client->connected());
+    EXPECT_EQ(connects, losses);
+  }
+}
+
+TEST_F(ProtectedServer, ABrickOfAnAuthorityThatIsRemovedIsNotReached) {
+  TestAuthority other(folder + "/other");
+  const rpc_tls::Files changed{files("alpha").certificate, files("alpha").key, other.file("ca.pem")};
+  const auto first = shown;
+  for (const bool reloaded : {true, false}) {  // else another endpoint takes the place of this one
+    for (int turns = 0; turns < 40; ++turns) {
+      SCOPED_TRACE((reloaded ? "reloaded after turns: " : "replaced after turns: ") + std::to_string(turns));
+      shown = first;
+      ASSERT_TRUE(shown->reload(files("alpha")));
+      unreachable.reset();
+      connects = losses = 0;
+      start_client();
+      for (int turn = 0; turn < turns && connects == 0; ++turn) loop.run_once(Milliseconds(0));
+      if (!reloaded && connects > 0)
+        break;  // BrickTls ends such a connection before it takes another endpoint
+      if (reloaded) {
+        ASSERT_TRUE(shown->reload(changed));
+      } else {
+        shown = *rpc_tls::Endpoint::open(rpc_tls::Role::kClient, changed);
+      }
+      client->reassess_tls();
+      wait_for([this] { return unreachable.has_value(); });
+      EXPECT_FALSE(client->connected());
+      EXPECT_EQ(connects, losses);
+    }
+  }
+}
+
 TEST_F(ProtectedServer, AClientThatIsToUseItFromNowOnConnectsAnew) {
   const auto certificate = std::exchange(shown, nullptr);
   address = *brick->serve_control_tcp("127.0.0.1:0");

@@ -243,6 +243,55 @@ TEST_F(Handshake, WhoDoesNotOfferSunrpcIsNotTaken) {
 }
 
 TEST_F(Handshake, OlderVersionsOfTlsAreRefused) {
+// Whoever is to be shut out must not stay by a handshake that began before.
+TEST_F(Handshake, WhoIsTakenOutOfTheListInTheMiddleOfItIsNotLetIn) {
+  join();
+  bool reloaded = false;
+  wire_->look = [&](int from, Bytes&) {
+    if (from != 0 || reloaded || wire_->seen[1].size() < 200) return true;
+    reloaded = true;  // the client has the server's part, and sends its own
+    EXPECT_TRUE(server_tls_->reload(files_of("server"), {"another"}));
+    server_->reassess_tls();
+    return true;
+  };
+  begin();
+  EXPECT_TRUE(run_until([&] { return server_end_ && started_; }));
+  ASSERT_TRUE(reloaded);
+  EXPECT_FALSE(*started_);
+  EXPECT_EQ(server_end_->number(), EACCES) << server_end_->to_string();
+  EXPECT_EQ(secured_, 0);
+  EXPECT_EQ(calls_, 0);
+}
+
+TEST_F(Handshake, AnAuthorityThatIsRemovedInTheMiddleOfItCountsNoMore) {
+  TestAuthority other(folder_ / "other");
+  for (const Role reloading : {Role::kServer, Role::kClient}) {
+    started_.reset();
+    server_tls_ = open(Role::kServer, "server");
+    client_tls_ = open(Role::kClient, "client");
+    join();
+    bool reloaded = false;
+    wire_->look = [&](int from, Bytes&) {
+      const bool servers = from == 0 && wire_->seen[1].size() >= 200;
+      const bool clients = from == 1 && wire_->seen[0].size() >= 200;
+      if (reloaded || !(reloading == Role::kServer ? servers : clients)) return true;
+      reloaded = true;
+      const bool server = reloading == Role::kServer;
+      EXPECT_TRUE((server ? server_tls_ : client_tls_)
+                      ->reload(files_of(server ? "server" : "client", authority_, other)));
+      (server ? server_ : client_)->reassess_tls();
+      return true;
+    };
+    begin();
+    EXPECT_TRUE(run_until([&] { return started_ && !server_->is_open(); }));
+    ASSERT_TRUE(reloaded);
+    EXPECT_FALSE(*started_);
+    const auto& end = reloading == Role::kServer ? server_end_ : client_end_;
+    EXPECT_EQ(end.value_or(Error(0, "none")).number(), EACCES);
+    EXPECT_EQ(calls_, 0);
+  }
+}
+
   EXPECT_THAT(strange_client([this](SSL_CTX* context) {
                 offer_sunrpc(context);
                 show_certificate(context);
