@@ -56,6 +56,7 @@ class Session final : public rpc::TlsSession {
   Bytes waiting_;           // ciphertext that has come and was not taken
   ByteSpan input_;          // what may be taken in the current call
   size_t record_left_ = 0;  // of the TLS record that is being taken
+  size_t owed_ = 0;         // bytes of data, for records that had none
   Bytes output_;
   size_t handshake_bytes_ = 0;
   bool established_ = false;

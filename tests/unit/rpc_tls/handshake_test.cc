@@ -23,19 +23,6 @@ using testing::Not;
 
 class Handshake : public ProtectedPair {
  protected:
-  // A record with the header of a call.
-  static Bytes call_record(rpc::CallHeader header) {
-    Bytes body;
-    xdr::Encoder encoder(body);
-    xdr::encode(encoder, header);
-    std::byte mark[rpc::kMarkSize];
-    rpc::write_record_mark(mark, body.size());
-    body.insert(body.begin(), std::begin(mark), std::end(mark));
-    return body;
-  }
-  static Bytes probe(uint32_t xid = 1, uint32_t procedure = 0) {
-    return call_record({xid, kProgram, 1, procedure, {rpc::AuthFlavor::kTls, {}}, {}});
-  }
   // The next record that comes on a socket which nobody else reads; empty: its end.
   Bytes next_record(int fd) {
     rpc::RecordReader reader;
@@ -64,15 +51,6 @@ class Handshake : public ProtectedPair {
     const auto* denied = reply ? reply->body.get_if<rpc::ReplyStatus::kDenied>() : nullptr;
     const auto* why = denied ? denied->get_if<rpc::RejectStatus::kAuthError>() : nullptr;
     return why ? std::optional(*why) : std::nullopt;
-  }
-  static void put(int fd, ByteSpan bytes) {
-    ASSERT_EQ(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
-  }
-  // A server alone, and the other end of its socket.
-  FileDescriptor alone() {
-    auto [ours, server] = sockets();
-    serve(std::move(server));
-    return std::move(ours);
   }
   // A client that is not ours, in a thread: the probe, a handshake with this context, and one byte read. What
   // OpenSSL says at the end; empty: all went well.
@@ -243,6 +221,28 @@ TEST_F(Handshake, WhoDoesNotOfferSunrpcIsNotTaken) {
 }
 
 TEST_F(Handshake, OlderVersionsOfTlsAreRefused) {
+  EXPECT_THAT(strange_client([this](SSL_CTX* context) {
+                offer_sunrpc(context);
+                show_certificate(context);
+                SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION);
+              }),
+              HasSubstr("protocol version"));
+  EXPECT_EQ(secured_, 0);
+}
+
+TEST_F(Handshake, OnlyPeersThatAreNamedAreLetIn) {
+  server_tls_ = open(Role::kServer, "server", {"another", "192.0.2.2"});
+  EXPECT_TRUE(secure());
+  server_tls_ = open(Role::kServer, "server", {"another", "192.0.2.3"});
+  started_.reset();
+  secured_ = 0;
+  const auto outcome = secure();
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().number(), EACCES) << outcome.error().to_string();
+  EXPECT_EQ(secured_, 0);
+  EXPECT_THAT(server_end_->what(), HasSubstr("let in"));
+}
+
 // Whoever is to be shut out must not stay by a handshake that began before.
 TEST_F(Handshake, WhoIsTakenOutOfTheListInTheMiddleOfItIsNotLetIn) {
   join();
@@ -290,28 +290,6 @@ TEST_F(Handshake, AnAuthorityThatIsRemovedInTheMiddleOfItCountsNoMore) {
     EXPECT_EQ(end.value_or(Error(0, "none")).number(), EACCES);
     EXPECT_EQ(calls_, 0);
   }
-}
-
-  EXPECT_THAT(strange_client([this](SSL_CTX* context) {
-                offer_sunrpc(context);
-                show_certificate(context);
-                SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION);
-              }),
-              HasSubstr("protocol version"));
-  EXPECT_EQ(secured_, 0);
-}
-
-TEST_F(Handshake, OnlyPeersThatAreNamedAreLetIn) {
-  server_tls_ = open(Role::kServer, "server", {"another", "192.0.2.2"});
-  EXPECT_TRUE(secure());
-  server_tls_ = open(Role::kServer, "server", {"another", "192.0.2.3"});
-  started_.reset();
-  secured_ = 0;
-  const auto outcome = secure();
-  ASSERT_FALSE(outcome);
-  EXPECT_EQ(outcome.error().number(), EACCES) << outcome.error().to_string();
-  EXPECT_EQ(secured_, 0);
-  EXPECT_THAT(server_end_->what(), HasSubstr("let in"));
 }
 
 TEST_F(Handshake, CallsWithoutItAreRefused) {

@@ -16,7 +16,9 @@
 
 #include "shared/base/event_loop.h"
 #include "shared/rpc/connection.h"
+#include "shared/rpc/record.h"
 #include "shared/rpc_tls/endpoint.h"
+#include "shared/xdr/codec.h"
 #include "tests/doubles/test_authority.h"
 
 namespace pnfsrdma::rpc_tls {
@@ -142,6 +144,28 @@ class ProtectedPair : public testing::Test {
       client_seen_ = *connection->tls_peer();
     });
     return server_;
+  }
+  // A record with the header of a call.
+  static Bytes call_record(rpc::CallHeader header) {
+    Bytes body;
+    xdr::Encoder encoder(body);
+    xdr::encode(encoder, header);
+    std::byte mark[rpc::kMarkSize];
+    rpc::write_record_mark(mark, body.size());
+    body.insert(body.begin(), std::begin(mark), std::end(mark));
+    return body;
+  }
+  static Bytes probe(uint32_t xid = 1, uint32_t procedure = 0) {
+    return call_record({xid, kProgram, 1, procedure, {rpc::AuthFlavor::kTls, {}}, {}});
+  }
+  static void put(int fd, ByteSpan bytes) {
+    ASSERT_EQ(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  }
+  // A server alone, and the other end of its socket.
+  FileDescriptor alone() {
+    auto [ours, server] = sockets();
+    serve(std::move(server));
+    return std::move(ours);
   }
   // Both ends, and a wire between them.
   void join() {
