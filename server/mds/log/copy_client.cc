@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -104,6 +105,12 @@ std::string name_for_old(const std::string& path) {
   return name;
 }
 
+// Of a directory: which one it is, whatever its name. 0: there is none.
+uint64_t inode_of(const std::string& path) {
+  struct stat status{};
+  return stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
 Result<> rename_to(const std::string& from, const std::string& to, unsigned flags) {
   if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), flags) != 0)
     return std::unexpected(Error::from_errno("renaming " + from + " to " + to));
@@ -129,7 +136,12 @@ Result<> begin_with_copy(const CopySource& source, const std::string& path, OldS
     copy = kept;
   }
   // Before or behind it, one whole store is in its place.
-  TRY(rename_to(copy, path, RENAME_EXCHANGE));
+  const uint64_t taken = inode_of(copy);
+  if (const Result<> exchanged = rename_to(copy, path, RENAME_EXCHANGE); !exchanged) {
+    // Each further try would leave one. Never a store that has come to its name after all.
+    if (taken != 0 && inode_of(copy) == taken) std::filesystem::remove_all(copy, error);
+    return exchanged;
+  }
   TRY(sync_parent(path));
   log_info("mds", "copy-taken from={} bytes={}", source.url, *fetched);
   if (old == OldStore::kKept) {

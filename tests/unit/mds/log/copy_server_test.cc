@@ -98,12 +98,13 @@ class Copies : public ::testing::Test {
             authority.file("member.pem"), authority.file("member.key")};
   }
   // While the loop turns.
-  Result<> take(const Authority& authority, OldStore old = OldStore::kKept) {
+  Result<> take(const Authority& authority, OldStore old = OldStore::kKept,
+                const std::string& name = "laggard") {
     std::atomic<bool> ended = false;
     const std::atomic<bool> stopping = false;
     Result<> taken;
     Thread thread([&] {
-      taken = begin_with_copy(source(authority), path("laggard"), old, stopping);
+      taken = begin_with_copy(source(authority), path(name), old, stopping);
       ended = true;
     });
     while (!ended) loop_.run_once(Milliseconds(5));
@@ -184,6 +185,18 @@ TEST_F(Copies, WhatTheyReplaceIsNeverRemoved) {
   EXPECT_FALSE(take(ours_));
   EXPECT_EQ(value("laggard.replaced"), "old");
   EXPECT_FALSE(fs::exists(path("laggard.replaced-3")));
+}
+
+// As on a file system that knows no RENAME_EXCHANGE: here the store is not there at all.
+TEST_F(Copies, WhatCannotTakeItsPlaceIsRemoved) {
+  for (const OldStore old : {OldStore::kKept, OldStore::kRemoved}) {
+    const Result<> refused = take(ours_, old, "nothing");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().number(), ENOENT);
+    for (const char* name : {"nothing", "nothing.copy", "nothing.replaced"})
+      EXPECT_FALSE(fs::exists(path(name))) << name;
+    while (fs::exists(path("leader.given"))) loop_.run_once(Milliseconds(5));
+  }
 }
 
 TEST_F(Copies, AnEmptyStoreIsNotKept) {
