@@ -15,15 +15,26 @@ constexpr size_t kRecordBytes = 16 << 10;  // of TLS: each that has left is prog
 
 }  // namespace
 
-CopyConnection::CopyConnection(FileDescriptor socket, SSL_CTX* context, const std::atomic<bool>& stopping)
-    : PeerStream(std::move(socket), context, stopping), request_deadline_(steady_now() + kRequestPatience) {}
+CopyConnection::CopyConnection(FileDescriptor socket, SSL_CTX* context, const std::atomic<bool>& stopping,
+                               CopyPace pace)
+    : PeerStream(std::move(socket), context, stopping),
+      request_deadline_(steady_now() + kRequestPatience),
+      pace_(pace) {}
 
 bool CopyConnection::is_readable() const {
   return has_pending() || wait(POLLIN, request_deadline_);
 }
 
+SteadyTime CopyConnection::write_deadline() const {
+  const auto allowed = pace_.patience + Milliseconds(written_ * 1000 / pace_.bytes_per_second);
+  return steady_now() + std::min<SteadyTime::duration>(pace_.patience, allowed - waited_);
+}
+
 bool CopyConnection::is_writable() const {
-  return wait(POLLOUT, steady_now() + kWritePatience);
+  const SteadyTime begun = steady_now();
+  const bool takes = wait(POLLOUT, write_deadline());
+  waited_ += steady_now() - begun;
+  return takes;
 }
 
 ssize_t CopyConnection::read(char* buffer, size_t size) {
@@ -34,8 +45,11 @@ ssize_t CopyConnection::read(char* buffer, size_t size) {
 ssize_t CopyConnection::write(const char* bytes, size_t size) {
   for (size_t written = 0; written < size;) {
     const size_t record = std::min(size - written, kRecordBytes);
-    if (stopping() || !send_all(bytes + written, record, steady_now() + kWritePatience)) return -1;
+    const SteadyTime begun = steady_now();
+    if (stopping() || !send_all(bytes + written, record, write_deadline())) return -1;
+    waited_ += steady_now() - begun;
     written += record;
+    written_ += record;
   }
   return static_cast<ssize_t>(size);
 }
