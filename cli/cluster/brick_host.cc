@@ -45,6 +45,16 @@ Outcome<> configure(HostSteps& steps, const MemberPaths& paths, const std::strin
   return {};
 }
 
+// The daemon shows its certificate to whom it trusts, and reads both anew at any time: they go together.
+Outcome<> check_authority(const MemberPaths& paths, const std::string& authority) {
+  TRY_ASSIGN(const auto certificate, read_host_file(paths.brick_certificate()));
+  TRY_ASSIGN(const auto trusted, read_host_file(paths.authority()));
+  if (!certificate || !trusted || *trusted == authority) return {};
+  return refuse(ExitCode::kConflict, "the bricks of this host are controlled by another cluster",
+                paths.authority() + " is not of the cluster that the token is of.",
+                "if that is to change: remove " + paths.brick_certificate() + " first");
+}
+
 Outcome<json> read_object(const std::string& path) {
   TRY_ASSIGN(const auto text, read_host_file(path));
   return (text ? read_json_text(*text) : std::nullopt).value_or(json::object());
@@ -62,11 +72,12 @@ Outcome<> become_brick_host(HostSteps& steps, const MemberPaths& paths, const In
                   "install pnfsrdma-server; --brick-config FILE");
   if (!steps.dry_run()) {
     TRY_ASSIGN(const std::string authority, authority_of(token));
-    TRY(steps.write({.path = paths.authority(), .content = authority}, "the cluster's authority"));
+    TRY(check_authority(paths, authority));
     JoinRequest request{.name = name, .address = address, .public_keys = {}};
     TRY_ASSIGN(const std::string key, steps.private_key(paths.brick_key(), kBrickUser));
     TRY_ASSIGN(request.public_keys.emplace_back(), public_key_of(key));
-    TRY_ASSIGN(const JoinAnswer answer, ask_to_join(token, paths.authority(), request));
+    TRY_ASSIGN(const JoinAnswer answer, ask_to_join(token, authority, request));
+    TRY(steps.write({.path = paths.authority(), .content = authority}, "the cluster's authority"));
     TRY(steps.write({.path = paths.brick_certificate(), .content = answer.certificates[0]}, "a certificate"));
   }
   steps.did("ask " + token.door + " for a certificate");

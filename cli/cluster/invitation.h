@@ -50,7 +50,7 @@ struct JoinAnswer {
 // the token is not (or no longer) what it knows; what that member refuses.
 // Whom to trust: the certificate of the cluster's authority, PEM, that the token is of. Nothing secret is said.
 Outcome<std::string> authority_of(const InvitationToken& token);
-// `authority`: the path of a file that has it.
+// `authority`: what authority_of() has said. It is on no disk yet: a host trusts it when it has its certificate.
 Outcome<JoinAnswer> ask_to_join(const InvitationToken& token, const std::string& authority,
                                 const JoinRequest& request);
 

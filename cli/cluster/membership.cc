@@ -258,7 +258,6 @@ Outcome<> Membership::be_let_in(const InvitationToken& token, MemberSettings& se
   if (known && *known != authority && !settings.contacts.empty())
     return refuse(ExitCode::kConflict, "this host is a member of another cluster", {},
                   "pnfsrdma cluster leave, first");
-  TRY(steps_.write({.path = paths.authority(), .content = authority}, "the cluster's authority"));
   JoinRequest request{.name = settings.name, .address = settings.address, .public_keys = {}};
   TRY_ASSIGN(const std::string etcd_key, steps_.private_key(paths.etcd_key(), kEtcdUser));
   TRY_ASSIGN(request.public_keys.emplace_back(), public_key_of(etcd_key));
@@ -266,7 +265,7 @@ Outcome<> Membership::be_let_in(const InvitationToken& token, MemberSettings& se
     TRY_ASSIGN(const std::string mds_key, steps_.private_key(paths.mds_key(), kServerUser));
     TRY_ASSIGN(request.public_keys.emplace_back(), public_key_of(mds_key));
   }
-  TRY_ASSIGN(const JoinAnswer answer, ask_to_join(token, paths.authority(), request));
+  TRY_ASSIGN(const JoinAnswer answer, ask_to_join(token, authority, request));
   steps_.did("ask " + token.door + " for certificates");
   settings.prefix = answer.prefix;
   settings.contacts = answer.endpoints;
@@ -276,6 +275,7 @@ Outcome<> Membership::be_let_in(const InvitationToken& token, MemberSettings& se
     TRY(steps_.write_secret(paths.authority_key(), answer.authority_key, ""));
     TRY(steps_.write({.path = paths.mds_certificate(), .content = answer.certificates[1]}, "a certificate"));
   }
+  TRY(steps_.write({.path = paths.authority(), .content = authority}, "the cluster's authority"));
   return steps_.write({.path = paths.etcd_certificate(), .content = answer.certificates[0]}, "a certificate");
 }
 

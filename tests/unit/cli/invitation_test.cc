@@ -39,7 +39,6 @@ class Invitation : public ::testing::Test {
     char name[] = "/tmp/pnfsrdma-invitation.XXXXXX";
     folder = ::mkdtemp(name);
     const std::string key = *make_private_key();
-    EXPECT_TRUE(write_host_file({.path = folder + "/ca.pem", .content = authority.certificate}));
     EXPECT_TRUE(write_host_file({.path = folder + "/key", .content = key, .mode = 0600}));
     EXPECT_TRUE(write_host_file(
         {.path = folder + "/pem", .content = *sign(authority, *public_key_of(key), "a", "127.0.0.1")}));
@@ -66,8 +65,7 @@ class Invitation : public ::testing::Test {
   Outcome<JoinAnswer> ask(const InvitationToken& with, const std::string& name = "b") {
     TRY_ASSIGN(const std::string certificate, authority_of(with));
     EXPECT_EQ(certificate, authority.certificate);
-    return ask_to_join(with, folder + "/ca.pem",
-                       {.name = name, .address = "127.0.0.2", .public_keys = {"k"}});
+    return ask_to_join(with, certificate, {.name = name, .address = "127.0.0.2", .public_keys = {"k"}});
   }
 
   std::string folder;
@@ -111,12 +109,10 @@ TEST_F(Invitation, TheSecretIsToldToNobodyElse) {
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ExitCode::kNotPermitted);
   // Somebody who shows the right authority and has none of its keys.
-  EXPECT_TRUE(write_host_file({.path = folder + "/ca.pem", .content = make_authority()->certificate}));
   const auto told =
-      ask_to_join(token, folder + "/ca.pem", {.name = "b", .address = "b", .public_keys = {"k"}});
+      ask_to_join(token, make_authority()->certificate, {.name = "b", .address = "b", .public_keys = {"k"}});
   ASSERT_FALSE(told);
   EXPECT_EQ(told.error().code, ExitCode::kUnreachable);
-  EXPECT_TRUE(write_host_file({.path = folder + "/ca.pem", .content = authority.certificate}));
   EXPECT_TRUE(ask(token));
 }
 
