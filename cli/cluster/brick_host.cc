@@ -93,10 +93,10 @@ Outcome<> tell_of_brick_control(HostSteps& steps, const MemberPaths& paths) {
     return brick.is_string() && brick.get<std::string>().starts_with("tcp:");
   });
   if (by_tcp && !server.contains("brick_tls"))
-    steps.next(
-        fmt::format("so that nobody else controls the bricks: pnfsrdma cluster invite --brick, for each of "
-                    "those hosts; then in {} \"brick_tls\": {}, and systemctl reload pnfsrdma-mdsd",
-                    paths.config, files));
+    steps.next(fmt::format(
+        "so that nobody else controls the bricks: pnfsrdma cluster invite --brick ADDRESS, for each of "
+        "those hosts; then in {} \"brick_tls\": {}, and systemctl reload pnfsrdma-mdsd",
+        paths.config, files));
   if (!text_at(brick, "/control/tcp").empty() && text_at(brick, "/control/tls/certificate").empty())
     steps.next(fmt::format(
         "the same for the brick of this host: in \"control\" of {} \"tls\": {}, and systemctl restart {}",

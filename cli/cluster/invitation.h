@@ -21,6 +21,12 @@ enum class Guest {
   kBrick     // no member: a host whose bricks are controlled by TLS
 };
 
+// Whom an administrator invites.
+struct Invited {
+  Guest guest = Guest::kServer;
+  std::string address;  // of a host with bricks alone: its certificate is for no other one
+};
+
 // What an administrator carries from one host to the other.
 struct InvitationToken {
   std::string door;       // "https://192.0.2.1:8444"

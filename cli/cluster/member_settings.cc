@@ -26,10 +26,12 @@ std::string place(const std::string& address, uint16_t port) {
   return https_url(address, port).substr(std::string_view("https://").size());
 }
 
-bool is_ip_address(const std::string& text) {
-  std::array<unsigned char, 16> address{};
-  return inet_pton(AF_INET, text.c_str(), address.data()) == 1 ||
-         inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
+// 4 or 16 bytes; empty: it is none.
+std::string bytes_of_address(const std::string& text) {
+  std::array<char, 16> address{};
+  if (inet_pton(AF_INET, text.c_str(), address.data()) == 1) return {address.data(), 4};
+  if (inet_pton(AF_INET6, text.c_str(), address.data()) == 1) return {address.data(), 16};
+  return {};
 }
 
 bool consists_of(const std::string& text, const char* letters) {
@@ -48,7 +50,7 @@ Outcome<> check(const MemberSettings& settings) {
   if (!consists_of(settings.name, kNameLetters) || settings.name.size() > kNameSizeMax)
     return refuse(ExitCode::kUsage, "\"" + settings.name + "\" is no name for a member",
                   "Up to 63 letters, digits, dots, hyphens and underscores.", "--name NAME");
-  if (!is_ip_address(settings.address))
+  if (bytes_of_address(settings.address).empty())
     return refuse(
         ExitCode::kUsage, "\"" + settings.address + "\" is no address",
         "An IP address, without brackets, at which the others reach this one: etcd listens at no names.",
@@ -56,6 +58,11 @@ Outcome<> check(const MemberSettings& settings) {
   if (settings.client_port == 0 || settings.peer_port == 0 || settings.client_port == settings.peer_port)
     return refuse(ExitCode::kUsage, "etcd needs two ports, for clients and for the other members");
   return {};
+}
+
+bool same_address(const std::string& one, const std::string& other) {
+  const std::string bytes = bytes_of_address(one);
+  return !bytes.empty() && bytes == bytes_of_address(other);
 }
 
 json to_json(const MemberSettings& settings) {

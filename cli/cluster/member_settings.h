@@ -51,6 +51,9 @@ struct MemberSettings {
 // kUsage: a name, an address or a port is none that a member can have.
 Outcome<> check(const MemberSettings& settings);
 
+// However the two are written: an IPv6 address has several forms.
+bool same_address(const std::string& one, const std::string& other);
+
 nlohmann::json to_json(const MemberSettings& settings);
 // kFailed: it is not what to_json() gives.
 Outcome<MemberSettings> member_settings_from(const nlohmann::json& json);

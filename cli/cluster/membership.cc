@@ -69,6 +69,14 @@ std::string description_of(const MemberSettings& settings) {
   return to_json(settings).dump(2) + "\n";
 }
 
+// "192.0.2.1" of "https://192.0.2.1:2379".
+std::string host_in(const std::string& url) {
+  const std::string_view scheme = "https://";
+  std::string host = url.starts_with(scheme) ? url.substr(scheme.size()) : url;
+  host = host.substr(0, host.rfind(':'));
+  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+}
+
 // Those that clients may ask, but for this one.
 std::vector<std::string> contacts_in(const std::vector<EtcdMember>& members, const MemberSettings& settings) {
   std::vector<std::string> contacts;
@@ -267,6 +275,7 @@ Outcome<> Membership::be_let_in(const InvitationToken& token, MemberSettings& se
   }
   TRY_ASSIGN(const JoinAnswer answer, ask_to_join(token, authority, request));
   steps_.did("ask " + token.door + " for certificates");
+  TRY(steps_.write({.path = paths.authority(), .content = authority}, "the cluster's authority"));
   settings.prefix = answer.prefix;
   settings.contacts = answer.endpoints;
   TRY(steps_.write({.path = paths.member(), .content = description_of(settings)},
@@ -275,7 +284,6 @@ Outcome<> Membership::be_let_in(const InvitationToken& token, MemberSettings& se
     TRY(steps_.write_secret(paths.authority_key(), answer.authority_key, ""));
     TRY(steps_.write({.path = paths.mds_certificate(), .content = answer.certificates[1]}, "a certificate"));
   }
-  TRY(steps_.write({.path = paths.authority(), .content = authority}, "the cluster's authority"));
   return steps_.write({.path = paths.etcd_certificate(), .content = answer.certificates[0]}, "a certificate");
 }
 
@@ -369,12 +377,29 @@ Outcome<> Membership::get_vote(const MemberSettings& settings) {
   return {};
 }
 
+// A certificate for a member's address would serve for its etcd, and for its copies of the metadata.
+Outcome<> Membership::check_invited(const Invited& invited, const MemberSettings& settings) const {
+  if (invited.guest != Guest::kBrick) return {};
+  TRY(check({.name = settings.name, .address = invited.address}));
+  std::vector<std::string> members{settings.client_url()};
+  members.insert(members.end(), settings.contacts.begin(), settings.contacts.end());
+  for (const std::string& member : members)
+    if (same_address(invited.address, host_in(member)))
+      return refuse(ExitCode::kConflict, invited.address + " is the address of a member",
+                    "It has certificates already, which serve for its bricks, too.");
+  return {};
+}
+
 // What a guest that has shown the secret is given.
-Outcome<JoinAnswer> Membership::welcome(const JoinRequest& request, Guest guest,
+Outcome<JoinAnswer> Membership::welcome(const JoinRequest& request, const Invited& invited,
                                         const MemberSettings& settings,
                                         const CertificatePair& authority) const {
+  const Guest guest = invited.guest;
   MemberSettings asked{.name = request.name, .address = request.address};
   TRY(check(asked));
+  if (guest == Guest::kBrick && !same_address(request.address, invited.address))
+    return refuse(ExitCode::kConflict, "the token is for the host at " + invited.address,
+                  "A certificate is for the address that the invitation names.");
   if (request.public_keys.size() != (guest == Guest::kServer ? 2 : 1))
     return refuse(ExitCode::kUsage, "the other program is of another version");
   JoinAnswer given;
@@ -399,11 +424,12 @@ Outcome<JoinAnswer> Membership::welcome(const JoinRequest& request, Guest guest,
   return given;
 }
 
-Outcome<> Membership::invite(Guest guest, uint16_t port, Milliseconds patience) {
+Outcome<> Membership::invite(const Invited& invited, uint16_t port, Milliseconds patience) {
   TRY_ASSIGN(const auto settings, read_settings());
   if (!settings)
     return refuse(ExitCode::kFailed, "this host is no member of a cluster", {},
                   "pnfsrdma cluster init, on the first host");
+  TRY(check_invited(invited, *settings));
   const MemberPaths& paths = options_.paths;
   TRY_ASSIGN(const auto certificate, read_host_file(paths.authority()));
   TRY_ASSIGN(const auto key, read_host_file(paths.authority_key()));
@@ -414,10 +440,10 @@ Outcome<> Membership::invite(Guest guest, uint16_t port, Milliseconds patience) 
   InvitationToken token{.door = https_url(settings->address, port),
                         .authority = {},
                         .secret = random_text(kSecretBytes),
-                        .guest = guest};
+                        .guest = invited.guest};
   TRY_ASSIGN(token.authority, fingerprint_of(*certificate));
   const auto answer = [&](const JoinRequest& request) {
-    return welcome(request, guest, *settings, authority);
+    return welcome(request, invited, *settings, authority);
   };
   const auto opened = [&](uint16_t) {
     if (output_.json) {
@@ -426,7 +452,8 @@ Outcome<> Membership::invite(Guest guest, uint16_t port, Milliseconds patience) 
     }
     output_.line(fmt::format("On the other host, within {} minutes, while this waits:",
                              std::max<int64_t>(patience.count() / 60'000, 1)));
-    output_.line("  pnfsrdma cluster join --address ITS_ADDRESS " + token.text());
+    output_.line(fmt::format("  pnfsrdma cluster join --address {} {}",
+                             invited.address.empty() ? "ITS_ADDRESS" : invited.address, token.text()));
   };
   TRY_ASSIGN(const JoinRequest came,
              receive_one({settings->address, port, paths.etcd_certificate(), paths.etcd_key()}, token,

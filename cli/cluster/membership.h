@@ -37,8 +37,8 @@ class Membership {
   // into the configuration of its metadata server. A token for a host with bricks alone gives it a certificate, and
   // nothing else of the cluster.
   Outcome<> join(const std::optional<InvitationToken>& token, MemberSettings wanted);
-  // Lets one host in, and waits for it.
-  Outcome<> invite(Guest guest, uint16_t port, Milliseconds patience);
+  // Lets one host in, and waits for it. kUsage: the address is none; kConflict: it is a member's.
+  Outcome<> invite(const Invited& invited, uint16_t port, Milliseconds patience);
   // This host, or another one that is lost for good. `leads`: whether the metadata server of that name leads while no
   // other one follows; asked if this host has one. `sure`: asks whoever types the command.
   using Leads = std::function<Outcome<bool>(const std::string& name)>;
@@ -57,8 +57,9 @@ class Membership {
   Outcome<> be_let_in(const InvitationToken& token, MemberSettings& settings);
   Outcome<> become_brick(const InvitationToken& token, const MemberSettings& wanted,
                          const std::optional<MemberSettings>& known);
-  Outcome<JoinAnswer> welcome(const JoinRequest& request, Guest guest, const MemberSettings& settings,
-                              const CertificatePair& authority) const;
+  Outcome<> check_invited(const Invited& invited, const MemberSettings& settings) const;
+  Outcome<JoinAnswer> welcome(const JoinRequest& request, const Invited& invited,
+                              const MemberSettings& settings, const CertificatePair& authority) const;
   Outcome<> enter_etcd(MemberSettings& settings);
   Outcome<> configure_server(const MemberSettings& settings);
   Outcome<> start_etcd(const MemberSettings& settings);

@@ -26,7 +26,7 @@ struct Words {
   uint16_t port = kDoorPort;
   int minutes = kMinutes;
   bool witness = false;
-  bool brick = false;
+  std::string brick;   // address
   bool stays = false;  // --no-start
 };
 using SharedWords = std::shared_ptr<Words>;
@@ -109,20 +109,22 @@ void add_invite(CLI::App* noun, Administration& admin) {
   const auto words = std::make_shared<Words>();
   CLI::Option* const witness = command->add_flag("--witness", words->witness,
                                                  "for a host without a metadata server, which has a vote");
-  command
-      ->add_flag("--brick", words->brick,
-                 "for a host with bricks alone: a certificate for their control, no vote")
-      ->excludes(witness);
+  CLI::Option* const brick =
+      command
+          ->add_option("--brick", words->brick,
+                       "address of a host with bricks alone: a certificate for their control there, no vote")
+          ->excludes(witness);
   command->add_option("--port", words->port, "where this host waits (8444)");
   command->add_option("--ttl", words->minutes, "minutes until the token is void (60)")
       ->check(CLI::Range(1, 1440));
   add_paths(command, words);
-  command->callback([&admin, words] {
-    admin.context.does([&admin, words] {
+  command->callback([&admin, words, brick] {
+    admin.context.does([&admin, words, is_brick = brick->count() > 0] {
       return Membership(words->options, admin.output())
-          .invite(words->brick     ? Guest::kBrick
-                  : words->witness ? Guest::kWitness
-                                   : Guest::kServer,
+          .invite({.guest = is_brick         ? Guest::kBrick
+                            : words->witness ? Guest::kWitness
+                                             : Guest::kServer,
+                   .address = words->brick},
                   words->port, std::chrono::minutes(words->minutes));
     });
   });

@@ -15,7 +15,8 @@ constexpr int kDaysLeast = 30;
 std::string renewal(const std::string& path, const std::string& named_in) {
   const MemberPaths paths;
   if (path == paths.brick_certificate())
-    return "pnfsrdma cluster invite --brick, on a member, and cluster join with its token, here, renew it";
+    return "pnfsrdma cluster invite --brick ADDRESS, on a member, and cluster join with its token, here, "
+           "renew it";
   if (path.starts_with(paths.directory + "/"))
     return "pnfsrdma cluster join, without a token, renews those of the members";
   return "renew it; " + named_in + " has its path";

@@ -39,7 +39,7 @@ Findings check_control(const Host& host) {
     findings.push_back(
         {"brick control", Verdict::kWarning,
          "whoever reaches " + address + " controls the brick: it asks for no certificate",
-         "pnfsrdma cluster invite --brick, on a member, and cluster join with its token, here; or "
+         "pnfsrdma cluster invite --brick ADDRESS, on a member, and cluster join with its token, here; or "
          "control.tls in brickd.json"});
   add_certificates(host, brick.value("/control/tls"_json_pointer, json::object()),
                    "control.tls in brickd.json", findings);

@@ -186,9 +186,17 @@ class ClusterCommands(unittest.TestCase):
         port = free_port()
         brick.brick_config.write_text(SERVED + json.dumps(values | {"control": {"unix": "", "tcp": f"{brick.address}:{port}"}}, indent=1)[1:])
 
-        token, waiting = self.invite("--brick")
+        # Its certificate is for its address, and for nobody else's.
+        for address, code in (("", USAGE), ("rack-7", USAGE), (first.address, CONFLICT)):
+            first.run("invite", "--brick", address, code=code)
+        token, waiting = self.invite("--brick", brick.address)
         self.assertIn("would: ask", brick.run("join", token, "--address", brick.address, "--name", "rack-7", "--dry-run"))
         self.assertFalse(brick.folder.exists())
+        for address in (first.address, "127.0.0.8"):
+            said = brick.run("join", token, "--address", address, "--name", "rack-7", code=FAILED)
+            self.assertIn(f"is for the host at {brick.address}", said)
+        brick.run("join", changed(token, secret="0" * 64), "--address", brick.address, "--name", "rack-7", code=NOT_PERMITTED)
+        self.assertEqual([path.name for path in brick.folder.iterdir()], ["brick.key"], "whom it trusts comes with its certificate")
         self.assertIn("is member mds", first.run("join", token, code=CONFLICT))
         said = brick.run("join", token, "--address", brick.address, "--name", "rack-7")
         self.assertEqual(waiting.wait(timeout=30), DONE)
@@ -211,10 +219,19 @@ class ClusterCommands(unittest.TestCase):
 
         # With another token the same key gets another certificate.
         before = (brick.folder / "brick.key").read_bytes(), (brick.folder / "brick.pem").read_bytes()
-        token, waiting = self.invite("--brick")
+        token, waiting = self.invite("--brick", brick.address)
         self.assertIn("systemctl reload pnfsrdma-brickd", brick.run("join", token, "--address", brick.address, "--name", "rack-7"))
         self.assertEqual((brick.folder / "brick.key").read_bytes(), before[0])
         self.assertNotEqual((brick.folder / "brick.pem").read_bytes(), before[1])
+
+        # Another cluster's token changes nothing.
+        self.second.become("init")
+        before = brick.files()
+        token, waiting = self.invite("--brick", brick.address, inviting=self.second)
+        said = brick.run("join", token, "--address", brick.address, "--name", "rack-7", code=CONFLICT)
+        self.assertIn("controlled by another cluster", said)
+        self.assertEqual(brick.files(), before)
+        waiting.kill()
 
         # The member controls it, as it is told to.
         config = settings_of(first.config) | {"bricks": [f"tcp:{brick.address}:{port}"]}

@@ -28,6 +28,15 @@ TEST(MemberSettings, AreReadAsTheyWereWritten) {
   }
 }
 
+TEST(MemberSettings, AnAddressIsTheSameHoweverItIsWritten) {
+  EXPECT_TRUE(same_address("192.0.2.1", "192.0.2.1"));
+  EXPECT_TRUE(same_address("2001:db8::1", "2001:DB8:0:0::1"));
+  EXPECT_FALSE(same_address("192.0.2.1", "192.0.2.10"));
+  EXPECT_FALSE(same_address("192.0.2.1", "::ffff:192.0.2.1"));
+  EXPECT_FALSE(same_address("", ""));
+  EXPECT_FALSE(same_address("host", "host"));
+}
+
 TEST(MemberSettings, NamesAndAddressesAreCheckedBeforeTheyGetIntoFiles) {
   for (const char* name : {"", "a b", "a=b", "a,b", "a/b", "a\nETCD_X=1"}) {
     MemberSettings wrong = second();
