@@ -90,12 +90,7 @@ TEST_F(FileCloneTest, OfManyPiecesThereIsAllOrNothingWhereverItDies) {
     const Status status = world.clone({.client = kBob, .source = file, .target = copy, .slice = 2});
     ended = !dead;
     EXPECT_EQ(status == Status::kOk, world.stat(copy)->size > 0);
-    world.crash(0);
-    world.store.before_commit = [] { return true; };
-    world.start();
-    world.obey_recalls();
-    world.pass(Milliseconds(1500));
-    world.check("restarted");
+    world.restart_after_death();
     EXPECT_TRUE(world.stat(copy)->size == 0 || world.read(copy, 0, kPieces * kStep) == bytes);
     EXPECT_TRUE(!ended || world.stat(copy)->size > 0);
     if (world.stat(copy)->size == 0) EXPECT_EQ(world.stat(copy)->space_used, 0U);

@@ -594,12 +594,7 @@ TEST_F(SnapshotKeeperTest, ACrashAtAnyCommitOfARestoreLosesNothing) {
     }();
     const bool removed = world.remove_snapshot("first");
     const bool ended = !dead;
-    world.crash(0);
-    world.store.before_commit = [] { return true; };
-    world.start();
-    world.obey_recalls();
-    world.pass(Milliseconds(1500));
-    world.check("restarted");
+    world.restart_after_death();
     const std::string there = world.read(file, 0, 2 * kBlock);
     EXPECT_TRUE(there == text || there == changed);
     EXPECT_TRUE(!second || !restored || there == text);
@@ -636,12 +631,7 @@ TEST_F(SnapshotKeeperTest, ACrashAtAnyCommitLosesNeitherFilesNorSnapshots) {
     const bool has_second = second && *second;
     const bool removed = world.remove_snapshot("first");
     const bool ended = !dead;
-    world.crash(0);
-    world.store.before_commit = [] { return true; };
-    world.start();
-    world.obey_recalls();
-    world.pass(Milliseconds(1500));
-    world.check("restarted");
+    world.restart_after_death();
     const std::string there = world.read(file, 0, 2 * kBlock);
     EXPECT_TRUE(there == text || there == zeros(kBlock) + text.substr(kBlock));
     EXPECT_TRUE(!written || there == zeros(kBlock) + text.substr(kBlock));
