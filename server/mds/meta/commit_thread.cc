@@ -2,7 +2,9 @@
 #include "server/mds/meta/commit_thread.h"
 
 #include <sched.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -16,6 +18,17 @@ namespace {
 // stays awake that long and no longer: an idle store costs nothing.
 constexpr auto kSpin = std::chrono::microseconds(50);
 
+// How often this thread has waited, and how often others were given its processor.
+struct Switches {
+  long waited = 0;
+  long preempted = 0;
+};
+Switches switches() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return {usage.ru_nvcsw, usage.ru_nivcsw};
+}
+
 }  // namespace
 
 CommitThread::CommitThread(EventLoop& loop, Hooks hooks, Milliseconds state_delay)
@@ -28,6 +41,7 @@ CommitThread::~CommitThread() {
 }
 
 void CommitThread::committed(Sequence sequence, CommitKind kind) {
+  if (kind == CommitKind::kNamespace && may_sync_here()) return sync_here(sequence);
   {
     auto work = work_.lock();
     work->committed = sequence;
@@ -70,6 +84,7 @@ std::optional<Sequence> CommitThread::next_group() {
   busy_ = steady_now() - since < kSpin;
   work->state_deadline.reset();
   work->anyway = false;
+  work->syncing = true;
   return work->committed;
 }
 
@@ -80,15 +95,58 @@ void CommitThread::spin() {
   while (urgent_.load(std::memory_order_acquire) <= seen && steady_now() < end) yield_thread();
 }
 
+// A thread that syncs has the log for itself: the loop would wait for it.
+bool CommitThread::may_sync_here() {
+  if (quick_in_a_row_.load(std::memory_order_relaxed) < kQuickInARow) return false;
+  if (hooks_.may_sync_here && !hooks_.may_sync_here()) return false;
+  auto work = work_.lock();
+  return !work->syncing && !work->anyway && !work->failed;
+}
+
+void CommitThread::sync_here(Sequence group) {
+  const Result<> outcome = sync_measured();
+  {
+    auto work = work_.lock();
+    work->committed = std::max(work->committed, group);
+    work->failed = !outcome;
+    if (outcome) work->synced = std::max(work->synced, group);
+    if (outcome) work->state_deadline.reset();
+  }
+  if (outcome) return hooks_.progress(group);
+  log_error("meta", "sync-failed {}", outcome.error().to_string());
+  hooks_.failed(outcome.error());
+}
+
+Result<> CommitThread::sync_measured() {
+  const Switches before = switches();
+  const SteadyTime begun = steady_now();
+  Result<> outcome = hooks_.sync();
+  const bool is_long = steady_now() - begun >= kQuick;
+  // Its time was its own, or it has waited: for the device.
+  const auto was_slow = [&before] {
+    const Switches now = switches();
+    return now.waited != before.waited || now.preempted == before.preempted;
+  };
+  if (is_long && was_slow())
+    quick_in_a_row_ = 0;
+  else
+    quick_in_a_row_.fetch_add(1, std::memory_order_relaxed);
+  return outcome;
+}
+
 bool CommitThread::sync_up_to(Sequence group) {
-  const Result<> outcome = hooks_.sync();
+  const Result<> outcome = sync_measured();
+  work_.lock()->syncing = false;
   if (!outcome) {
     // A second try could succeed without the pages the first one lost: nothing can be promised any more.
     log_error("meta", "sync-failed {}", outcome.error().to_string());
     loop_.post([failed = hooks_.failed, error = outcome.error()] { failed(error); });
     return false;
   }
-  work_.lock()->synced = group;
+  {
+    auto work = work_.lock();
+    work->synced = std::max(work->synced, group);
+  }
   loop_.post([progress = hooks_.progress, group] { progress(group); });
   return true;
 }

@@ -185,6 +185,7 @@ class RocksdbEngine final : public KeyValueStore {
             .sync = [this, database = database_.get()] { return sync_or_recover(*database); },
             .progress = lifetime_.guard([this](Sequence synced) { progress(synced); }),
             .failed = lifetime_.guard([this](const Error& error) { fail_for_good(error); }),
+            .may_sync_here = [this] { return log_ == Log::kSound; },  // else it waits for room
         },
         kStateDelay);
     readers_ = std::make_unique<ReadThreads>(kReaders);
@@ -460,9 +461,10 @@ class RocksdbEngine final : public KeyValueStore {
   void end_turn() {
     if (failure_) return;
     if (const Result<> done = write_log(); !done) return fail_for_good(done.error());
-    if (last_ > handed_over_)
-      thread_->committed(last_, last_namespace_ > handed_over_ ? CommitKind::kNamespace : CommitKind::kState);
-    handed_over_ = last_;
+    // First: who goes on behind a sync in this turn may commit more.
+    const Sequence before = std::exchange(handed_over_, last_);
+    if (last_ > before)
+      thread_->committed(last_, last_namespace_ > before ? CommitKind::kNamespace : CommitKind::kState);
     for (const auto& callback : std::exchange(write_waiters_, {})) callback();
   }
 

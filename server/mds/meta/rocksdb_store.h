@@ -28,7 +28,7 @@ struct RocksdbOptions {
 
 // The embedded engine. Commits go to the memtable at once and, all of a turn by one write(2), to the kernel when the
 // loop's turn ends; a thread of its own calls SyncWAL, one for all batches before it, and posts the progress to the
-// loop. An idle store costs no CPU.
+// loop (CommitThread; where that waits for no device the loop calls it). An idle store costs no CPU.
 class RocksdbStore {
  public:
   // Makes the store if there is none. Errors say what to do: another process has it open, a newer program

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <semaphore>
+#include <thread>
 #include <vector>
 
 namespace pnfsrdma::mds {
@@ -83,6 +84,81 @@ TEST_F(GroupCommit, AnIdleThreadSyncsNothing) {
   ASSERT_TRUE(run_until([&] { return !progress_.empty(); }));
   for (int i = 0; i < 10; ++i) loop_.run_once(Milliseconds(3));
   EXPECT_EQ(syncs_, 1);
+}
+
+// A medium that is memory, until it is slow; and who has synced it.
+class QuickMedium : public GroupCommit {
+ protected:
+  QuickMedium() {
+    thread_ = std::make_unique<CommitThread>(
+        loop_,
+        CommitThread::Hooks{.sync = [this]() -> Result<> {
+                              if (std::this_thread::get_id() == loop_thread_) ++here_;
+                              ++syncs_;
+                              if (slow_) sleep_for(Milliseconds(1));
+                              if (broken_) return fail(EIO, "the medium fails");
+                              return {};
+                            },
+                            .progress = [this](Sequence synced) { progress_.push_back(synced); },
+                            .failed = [this](const Error&) { failed_ = true; },
+                            .may_sync_here = [this] { return allowed_; }},
+        Milliseconds(60000));
+  }
+  void commit(Sequence count) {
+    for (const Sequence last = committed_ + count; committed_ < last;) {
+      thread_->committed(++committed_, CommitKind::kNamespace);
+      ASSERT_TRUE(run_until([&] { return failed_ || (!progress_.empty() && progress_.back() == committed_); }));
+    }
+  }
+
+  const std::thread::id loop_thread_ = std::this_thread::get_id();
+  std::atomic<int> here_ = 0;
+  std::atomic<bool> slow_ = false;
+  bool allowed_ = true;
+  Sequence committed_ = 0;
+  std::unique_ptr<CommitThread> thread_;
+};
+
+TEST_F(QuickMedium, IsSyncedByTheLoopOnceThatIsKnown) {
+  commit(CommitThread::kQuickInARow);
+  EXPECT_EQ(here_, 0);
+  commit(10);
+  EXPECT_EQ(here_, 10);
+  EXPECT_EQ(syncs_, static_cast<int>(committed_));
+}
+
+TEST_F(QuickMedium, IsSyncedByTheThreadAgainWhenItWasSlowOnce) {
+  commit(CommitThread::kQuickInARow + 1);
+  slow_ = true;
+  commit(20);
+  EXPECT_EQ(here_, 2);
+  slow_ = false;
+  commit(CommitThread::kQuickInARow - 1);
+  EXPECT_EQ(here_, 2);
+  commit(2);
+  EXPECT_GE(here_, 3);
+}
+
+TEST_F(QuickMedium, IsSyncedByTheThreadWhileTheLogWaits) {
+  commit(CommitThread::kQuickInARow);
+  allowed_ = false;
+  commit(5);
+  EXPECT_EQ(here_, 0);
+  allowed_ = true;
+  commit(5);
+  EXPECT_EQ(here_, 5);
+}
+
+TEST_F(QuickMedium, AFailedSyncInTheLoopIsTheLastOne) {
+  commit(CommitThread::kQuickInARow);
+  broken_ = true;
+  commit(1);
+  EXPECT_TRUE(failed_);
+  const int before = syncs_;
+  thread_->committed(committed_ + 1, CommitKind::kNamespace);
+  for (int i = 0; i < 5; ++i) loop_.run_once(Milliseconds(3));
+  EXPECT_LE(syncs_, before + 1);  // a store that has failed commits nothing more
+  EXPECT_LT(progress_.back(), committed_);
 }
 
 TEST_F(GroupCommit, AFailedSyncIsTheLastOne) {
