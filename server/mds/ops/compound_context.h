@@ -198,6 +198,8 @@ class CompoundContext {
   // from getting one until the operation ends. The client's own conflicts with nothing it does: it knows what it
   // changes (Linux's server has it so, too). kSuspended, DELAY.
   Outcome<> recall_delegations(const Inode& inode, FileAct act = FileAct::kChange);
+  // The same where the grace period is no matter: of who reclaims, or has looked at it.
+  Outcome<> recall_known_delegations(const Inode& inode, FileAct act);
 
   // Exports have changed since the call came: the handles that it names may have ended, and what others make of the
   // current one now is not what the client knows.

@@ -26,8 +26,8 @@ nfs4::ChangeInfo change_info(const DirectoryChange& change) {
 // The layout module frees what was unlinked while in use, or while it has space.
 void hand_over_orphan(CompoundContext& context, const Removed& removed) {
   if (!removed.orphaned) return;
-  // The client's own, by which it may have the file open.
-  context.services.delegations.recall(removed.inode->id, 0, [](Status) {});
+  // Who has removed it returns his own by himself: he knows.
+  context.services.delegations.recall(removed.inode->id, context.client_id(), [](Status) {});
   context.services.layouts.on_orphaned(removed.inode->id);
 }
 

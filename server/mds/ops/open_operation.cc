@@ -323,7 +323,7 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   const bool writes = (access & kShareWrite) != 0;
   // First: who holds one may keep an open that nobody uses.
   const bool changes = writes || (share.deny & kShareRead) != 0;
-  TRY(context.recall_delegations(*inode, changes ? FileAct::kChange : FileAct::kUse));
+  TRY(context.recall_known_delegations(*inode, changes ? FileAct::kChange : FileAct::kUse));
   if (!opens.share_allowed(inode->id, access, share.deny, mine)) {
     return claim == ClaimType::kPrevious ? Status::kReclaimConflict : Status::kShareDenied;
   }

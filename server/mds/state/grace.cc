@@ -58,6 +58,10 @@ bool GracePeriod::may_reclaim_delegation(ByteSpan owner, uint64_t inode, Delegat
   return held != delegations_.end() && std::ranges::binary_search(held->second, Delegated(inode, kind));
 }
 
+bool GracePeriod::waits_for_others(ByteSpan owner) {
+  return active() && owners_.size() > (owners_.contains(as_text(owner)) ? 1U : 0U);
+}
+
 void GracePeriod::end() {
   if (ended_ && !ended_()) return;
   if (!owners_.empty()) log_warning("mds", "grace-ended not_reclaimed={}", owners_.size());

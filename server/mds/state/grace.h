@@ -38,6 +38,9 @@ class GracePeriod {
   // that was revoked.
   void remember_delegation(ByteSpan owner, uint64_t inode, DelegationKind kind);
   bool may_reclaim_delegation(ByteSpan owner, uint64_t inode, DelegationKind kind);
+  // Another one than this owner has not come back yet: files may be delegated to him. (Of one to read that was given
+  // right before the host went down there may be no record.)
+  bool waits_for_others(ByteSpan owner);
 
  private:
   void end();

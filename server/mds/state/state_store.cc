@@ -262,8 +262,10 @@ Outcome<> StateStore::put(const DelegationState& delegation) {
     Records::put(batch, RecordKind::kDelegation, delegation_key(delegation), as_text(value));
   }
   // Whoever has the file behind a revocation is answered when that is durable: the holder must not reclaim it, and with
-  // it his locks, when the host has lost its power.
-  return commit(batch, delegation.revoked ? CommitKind::kNamespace : CommitKind::kState);
+  // it his locks, when the host has lost its power. And he must be able to reclaim one to write as soon as he has it:
+  // what he locks and writes under it is known to nobody else.
+  const bool is_to_be_durable = delegation.revoked || delegation.kind == DelegationKind::kWrite;
+  return commit(batch, is_to_be_durable ? CommitKind::kNamespace : CommitKind::kState);
 }
 
 Outcome<> StateStore::erase(const DelegationState& delegation) {
