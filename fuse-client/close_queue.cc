@@ -35,21 +35,52 @@ void CloseQueue::stop() {
 }
 
 void CloseQueue::run() {
-  std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
-    if (waiting_.empty()) return;
-    changed_.wait_until(lock, steady_now() + kDelay,
-                        [this] { return stopping_ || is_urgent_ || waiting_.size() >= kBatch; });
-    // No more than go together: an open waits for the CLOSE of its own file, and not for those before it.
-    const auto end = waiting_.begin() + static_cast<ptrdiff_t>(std::min(kBatch, waiting_.size()));
-    const std::vector<std::shared_ptr<Inode>> due(waiting_.begin(), end);
-    waiting_.erase(waiting_.begin(), end);
-    is_urgent_ = is_urgent_ && !waiting_.empty();
-    lock.unlock();
-    send(due);
-    lock.lock();
+    const auto due = take_due();
+    if (due.empty()) return;
+    send(without_data(due));
   }
+}
+
+// Waits for some. None: it is over.
+std::vector<std::shared_ptr<Inode>> CloseQueue::take_due() {
+  std::unique_lock lock(mutex_);
+  const auto any = [this] { return stopping_ || !waiting_.empty(); };
+  if (holding_.empty()) {
+    changed_.wait(lock, any);
+  } else if (!changed_.wait_until(lock, steady_now() + look_after_, any)) {
+    look_after_ = std::min(2 * look_after_, kHeldLater);
+    return std::exchange(holding_, {});
+  }
+  if (waiting_.empty()) return std::exchange(holding_, {});
+  changed_.wait_until(lock, steady_now() + (holding_.empty() ? kDelay : look_after_),
+                      [this] { return stopping_ || is_urgent_ || waiting_.size() >= kBatch; });
+  // No more than go together: an open waits for the CLOSE of its own file, and not for those before it.
+  const auto end = waiting_.begin() + static_cast<ptrdiff_t>(std::min(kBatch, waiting_.size()));
+  std::vector<std::shared_ptr<Inode>> due = std::exchange(holding_, {});
+  due.insert(due.end(), waiting_.begin(), end);
+  waiting_.erase(waiting_.begin(), end);
+  is_urgent_ = is_urgent_ && !waiting_.empty();
+  return due;
+}
+
+// Another thread sends it: a silent brick holds up its own files.
+std::vector<std::shared_ptr<Inode>> CloseQueue::without_data(std::vector<std::shared_ptr<Inode>> inodes) {
+  std::vector<std::shared_ptr<Inode>> left;
+  for (auto& inode : inodes) {
+    const auto data = inode->data();
+    if (!data || !data->holds()) {
+      left.push_back(std::move(inode));
+      continue;
+    }
+    data->send_held_beside();
+    const std::lock_guard lock(mutex_);
+    // What is left then is what the servers did not take in all the time that an unmount gives them.
+    if (!stopping_) holding_.push_back(std::move(inode));
+  }
+  const std::lock_guard lock(mutex_);
+  if (holding_.empty()) look_after_ = kHeldSoon;
+  return left;
 }
 
 void CloseQueue::send(const std::vector<std::shared_ptr<Inode>>& inodes) {

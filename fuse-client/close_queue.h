@@ -40,6 +40,10 @@ class CloseQueue {
   static constexpr size_t kBatch = 16;
 
  private:
+  // How often it is looked whether what a file holds has been sent: the first time, and at most.
+  static constexpr Milliseconds kHeldSoon{1};
+  static constexpr Milliseconds kHeldLater{64};
+
   // One operation of one file.
   struct Step {
     std::shared_ptr<Inode> inode;
@@ -49,6 +53,9 @@ class CloseQueue {
   };
 
   void run();
+  std::vector<std::shared_ptr<Inode>> take_due();
+  // Those that hold data are left for later: DELEGRETURN comes behind that.
+  std::vector<std::shared_ptr<Inode>> without_data(std::vector<std::shared_ptr<Inode>> inodes);
   void send(const std::vector<std::shared_ptr<Inode>>& inodes);
   // In one name, each as far as the server gets: how many are done.
   size_t send_some(std::span<const Step> steps);
@@ -61,6 +68,8 @@ class CloseQueue {
   // Guarded by mutex_.
   std::deque<std::shared_ptr<Inode>> waiting_;
   bool is_urgent_ = false;  // the first in waiting_
+  std::vector<std::shared_ptr<Inode>> holding_;
+  Milliseconds look_after_ = kHeldSoon;
   bool stopping_ = false;
   initiator::LostStateids revoked_;
   Thread thread_;  // last: uses the others

@@ -37,7 +37,7 @@ void Delegations::used(const Inode& inode) {
   if (place != places_.end()) order_.splice(order_.end(), order_, place->second);
 }
 
-void Delegations::end(const std::shared_ptr<Inode>& inode) {
+void Delegations::end(const std::shared_ptr<Inode>& inode, CloseQueue::When when) {
   Order ending;
   {
     const std::lock_guard lock(mutex_);
@@ -46,7 +46,7 @@ void Delegations::end(const std::shared_ptr<Inode>& inode) {
     ending.splice(ending.end(), order_, place->second);
     places_.erase(place);
   }
-  end(std::move(ending));
+  end(std::move(ending), when);
 }
 
 void Delegations::end_all() {
@@ -65,7 +65,7 @@ std::vector<std::shared_ptr<Inode>> Delegations::server_lost() {
     ++era_;
     for (auto at = order_.begin(); at != order_.end();) {
       const auto next = std::next(at);
-      if ((*at)->locks().are_here()) {
+      if ((*at)->locks().are_here() || (*at)->holds_data()) {
         left.push_back(*at);
       } else {
         places_.erase(at->get());
@@ -119,9 +119,9 @@ void Delegations::keep(size_t count) {
   end(std::move(ending));
 }
 
-void Delegations::end(Order ending) {
+void Delegations::end(Order ending, CloseQueue::When when) {
   for (const auto& inode : ending) {
-    if (inode->end_delegation()) closes_.add(inode, CloseQueue::When::kAtOnce);
+    if (inode->end_delegation()) closes_.add(inode, when);
   }
 }
 

@@ -33,12 +33,12 @@ class Delegations {
   uint64_t era() const;
   // It was opened under the one it has.
   void used(const Inode& inode);
-  // It is not to be used any more. Nothing happens if it has none in force.
-  void end(const std::shared_ptr<Inode>& inode);
+  // It is not to be used any more. Nothing happens if it has none in force. kAtOnce: somebody may wait for it.
+  void end(const std::shared_ptr<Inode>& inode, CloseQueue::When when = CloseQueue::When::kAtOnce);
   // All: state is in doubt, or the mount ends.
   void end_all();
-  // The server has lost its state: the same of all but those under which locks are decided here. These are to be
-  // reclaimed, or ended.
+  // The server has lost its state: the same of all but those under which locks are decided here, or data is held. These
+  // are to be reclaimed, or ended.
   std::vector<std::shared_ptr<Inode>> server_lost();
   // CB_RECALL (RFC 8881, 20.2) of a file that the kernel knows, or of none (null). One that is not known here came with
   // an answer that nobody was there to take any more, and is returned as well. BAD_STATEID: that answer may still
@@ -59,7 +59,7 @@ class Delegations {
 
  private:
   using Order = std::list<std::shared_ptr<Inode>>;  // the one used last is at the end
-  void end(Order ending);
+  void end(Order ending, CloseQueue::When when = CloseQueue::When::kAtOnce);
   void return_unknown(const nfs4::FileHandle& handle, const nfs4::Stateid& stateid);
 
   CloseQueue& closes_;

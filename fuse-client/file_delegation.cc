@@ -44,6 +44,11 @@ bool FileDelegation::end() {
   return true;
 }
 
+std::optional<FileDelegation::ToReturn> FileDelegation::to_write_by() const {
+  if (!held_ || allows() != nfs4::kShareAccessBoth) return std::nullopt;
+  return ToReturn{held_->grant.stateid, held_->grant.opener};
+}
+
 std::optional<FileDelegation::ToReturn> FileDelegation::begin_return() {
   if (!held_ || held_->phase != Phase::kEnded) return std::nullopt;
   held_->phase = Phase::kReturning;

@@ -26,6 +26,7 @@ class FileDelegation {
     Times times;
     initiator::Credential opener;
     uint64_t change = 0;  // the file's change attribute in that answer
+    bool with_creation = false;
   };
   // Nothing changes where it is the one that has ended here: several OPENs may have been answered with it.
   void take(const Grant& grant);
@@ -34,6 +35,17 @@ class FileDelegation {
   // What an open at the server has to be for, to be kept for the next one here; 0: none is held.
   uint32_t allows() const { return held_ ? held_->grant.allows : 0; }
   bool writes() const { return in_force() && allows() == nfs4::kShareAccessBoth; }
+  // It came with the file's creation, and has been of no other use: the next who opens the file may be another host.
+  bool ends_with_close() const { return in_force() && held_->grant.with_creation; }
+  void used_again() {
+    if (held_) held_->grant.with_creation = false;
+  }
+  // One to write that has not been returned, in its opener's name.
+  struct ToReturn {
+    nfs4::Stateid stateid;
+    initiator::Credential user;
+  };
+  std::optional<ToReturn> to_write_by() const;
   // Of one to write: what CB_GETATTR is told as long as the server knows of all changes.
   uint64_t change() const { return held_ ? held_->grant.change : 0; }
   // Is what was asked for then of under the delegation? If it came with the delegation itself, or was asked for behind
@@ -49,11 +61,7 @@ class FileDelegation {
 
   // From here on it is not used. False: none is in force.
   bool end();
-  // To be returned, in that user's name: once, behind end().
-  struct ToReturn {
-    nfs4::Stateid stateid;
-    initiator::Credential user;
-  };
+  // To be returned: once, behind end().
   std::optional<ToReturn> begin_return();
   // True: it was another one, before reclaimed(); begin_return() gives this one.
   bool returned(const nfs4::Stateid& stateid);

@@ -82,6 +82,7 @@ void FileOpens::take_delegation(const std::shared_ptr<Inode>& inode, const Quest
     return;
   }
   taken.change = grant.attributes.change.value_or(0);
+  taken.with_creation = grant.created_for.has_value();
   delegations_.take(inode, taken, question.delegation_era);
   if (recalled) delegations_.end(inode);
 }
@@ -91,7 +92,7 @@ std::expected<FileOpens::Opened, int> FileOpens::granted(const std::shared_ptr<I
                                                          const initiator::Credential& credential) const {
   // In this order: while the OPEN is under way, a recall of what it brings has to wait.
   take_delegation(inode, question, grant, credential);
-  inode->opened(grant.open.stateid, grant.share_access, credential);
+  inode->opened(grant.open.stateid, grant.share_access, credential, grant.created_for);
   const auto attributes = client::to_file_attributes(grant.attributes);
   if (!attributes || grant.refused) {
     close_if_last(inode, inode->release());
@@ -120,7 +121,8 @@ void FileOpens::close_if_last(const std::shared_ptr<Inode>& inode, bool last) co
     data->release();
     inode->data_settled(data->local_version());
   }
-  if (!inode->settled()) closes_.add(inode);
+  if (!inode->settled()) return closes_.add(inode);
+  if (inode->delegation_ends_with_close()) delegations_.end(inode, CloseQueue::When::kWithOthers);
 }
 
 }  // namespace pnfsrdma::fuse_client

@@ -56,6 +56,8 @@ class FileOpens {
     nfs4::Attributes attributes;
     uint32_t share_access = 0;
     bool refused = false;  // but not to this caller
+    // The file was created by it, for that caller's access: at the server it may be open for more.
+    std::optional<uint32_t> created_for;
   };
   // An errno: nothing is open.
   std::expected<Opened, int> granted(const std::shared_ptr<Inode>& inode, const Question& question,

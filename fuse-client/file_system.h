@@ -276,6 +276,9 @@ class FileSystem {
                  const nfs4::DirectoryEntry& entry, bool plus);
   void make(fuse_req_t request, fuse_ino_t parent, const char* name, nfs4::CreateType type,
             const nfs4::Attributes& mode);
+  bool wants_new(int flags) const;
+  int call_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, int flags,
+                  bool delegates, initiator::CompoundReply& reply);
   void make_regular(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode);
   struct OpenAnswer;
   enum class ByName : uint8_t { kDone, kLeadsElsewhere, kCannotBe };

@@ -99,9 +99,10 @@ void FileSystem::write(fuse_req_t request, fuse_ino_t node, const char* bytes, s
     return;
   }
   initiator::ErrorCursor losses = file.data->losses_from_now();
-  // O_SYNC, O_DSYNC, RWF_DSYNC: the flush goes out with the WRITE.
-  const auto stability =
-      (info->flags & O_DSYNC) != 0 ? initiator::Stability::kDataSync : initiator::Stability::kUnstable;
+  // O_SYNC, O_DSYNC, RWF_DSYNC: the flush goes out with the WRITE. O_DIRECT: nothing is kept on this host.
+  const auto stability = (info->flags & O_DSYNC) != 0 ? initiator::Stability::kDataSync
+                         : is_direct(info)            ? initiator::Stability::kUnstable
+                                                      : initiator::Stability::kMayBeHeld;
   // What the kernel writes back of a shared mapping has its place, however the file was opened.
   if (file.append && !parts_.options.writeback && !info->writepage) {
     const auto at = append(request, file, source, stability);

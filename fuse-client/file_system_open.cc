@@ -25,9 +25,10 @@ struct FileSystem::OpenAnswer {
   nfs4::Attributes attributes;
   std::optional<initiator::PendingLayout> pending;
   size_t layout_at = 0;
-  bool with_read = false;  // at the same place: one or the other
-  uint32_t share_access = 0;
-  bool refused = false;  // granted, but not to this caller
+  bool with_read = false;     // at the same place: one or the other
+  uint32_t share_access = 0;  // of the caller's open
+  uint32_t opened_for = 0;    // at the server; 0: the same
+  bool refused = false;       // granted, but not to this caller
   ByName by_name = ByName::kDone;
 
   bool reads() const { return (share_access & nfs4::kShareAccessRead) != 0; }
@@ -195,23 +196,42 @@ FileSystem::OpenAnswer FileSystem::try_open(fuse_req_t request, const std::share
   return answer;
 }
 
+// What is new is nobody else's yet: for its writing it is asked for a delegation to write, which needs an open to read,
+// too.
+bool FileSystem::wants_new(int flags) const {
+  return (share_access_of(flags) & nfs4::kShareAccessWrite) != 0 && parts_.options.default_permissions &&
+         parts_.options.attributes.file_min > std::chrono::seconds(0);
+}
+
 // PUTFH, SAVEFH, OPEN (create), GETFH, GETATTR, and of the directory RESTOREFH, GETATTR: the kernel asks for
 // its attributes next.
+int FileSystem::call_create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, int flags,
+                            bool delegates, CompoundReply& reply) {
+  nfs4::OpenArguments open =
+      delegates ? FileOpens::arguments(nfs4::kShareAccessBoth, nfs4::kShareAccessWantWriteDelegation)
+                : FileOpens::arguments(share_access_of(flags));
+  open.how = create_how(mode_of_new(request, mode), flags);
+  open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
+  return call(
+      request,
+      {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::SaveFileHandleArguments{}, std::move(open),
+       nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{client::open_attributes()},
+       nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{client::stat_attributes()}},
+      reply, true);
+}
+
 void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode,
                         fuse_file_info* info) {
   (void)second_opens_.take(fuse_req_ctx(request)->pid);
   const Question question = ask(nullptr);
   OpenAnswer answer;
+  bool delegates = wants_new(info->flags);
   answer.share_access = share_access_of(info->flags);
-  nfs4::OpenArguments open = FileOpens::arguments(answer.share_access);
-  open.how = create_how(mode_of_new(request, mode), info->flags);
-  open.claim = nfs4::OpenClaim::make<nfs4::ClaimType::kNull>(name);
-  const int error = call(
-      request,
-      {nfs4::PutFileHandleArguments{inode(parent)->handle}, nfs4::SaveFileHandleArguments{}, std::move(open),
-       nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{client::open_attributes()},
-       nfs4::RestoreFileHandleArguments{}, nfs4::GetAttributesArguments{client::stat_attributes()}},
-      answer.reply, true);
+  int error = call_create(request, parent, name, mode, info->flags, delegates, answer.reply);
+  // Somebody else has made it first, and this user may write it, not read.
+  if (error == EACCES && answer.share_access == nfs4::kShareAccessWrite && std::exchange(delegates, false))
+    error = call_create(request, parent, name, mode, info->flags, delegates, answer.reply);
+  answer.opened_for = delegates ? nfs4::kShareAccessBoth : answer.share_access;
   const auto* opened = answer.reply.result<nfs4::OpenResponse>(2);
   learn_names(*inode(parent), opened ? &opened->change : nullptr,
               [&](DirectoryNames& names) { names.added(name, opened->change); });
@@ -280,9 +300,12 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
 // filled for the reply. Returns 0 or an errno (then nothing is open).
 int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
                             OpenAnswer answer, fuse_file_info* info) {
-  const auto opened =
-      opens_.granted(inode, question, {answer.open, answer.attributes, answer.share_access, answer.refused},
-                     credential(request));
+  FileOpens::Granted granted{answer.open, answer.attributes, answer.share_access, answer.refused, {}};
+  if (answer.opened_for != 0) {
+    granted.share_access = answer.opened_for;
+    granted.created_for = answer.share_access;
+  }
+  const auto opened = opens_.granted(inode, question, granted, credential(request));
   if (!opened) return opened.error();
   auto file = std::make_unique<OpenFile>();
   file->data = opened->data;

@@ -277,6 +277,7 @@ void Inode::begin_open() {
   // Bounded: a CLOSE is a call to the server like any other, which ends by its own rules.
   opens_changed_.wait(lock, [this] { return !closing_; });
   ++opening_;
+  delegation_.used_again();
 }
 
 std::optional<client::FileAttributes> Inode::last_known() const {
@@ -291,6 +292,7 @@ bool Inode::begin_open_if_wanted() {
     opens_changed_.wait_for(lock, std::chrono::seconds(1));
   }
   ++opening_;
+  delegation_.used_again();
   return true;
 }
 
@@ -302,7 +304,7 @@ bool Inode::open_failed() {
 }
 
 void Inode::opened(const nfs4::Stateid& stateid, uint32_t share_access,
-                   const initiator::Credential& credential) {
+                   const initiator::Credential& credential, std::optional<uint32_t> used_for) {
   const std::lock_guard lock(mutex_);
   CHECK(opening_ > 0);
   --opening_;
@@ -314,8 +316,8 @@ void Inode::opened(const nfs4::Stateid& stateid, uint32_t share_access,
   open_at_server_ = true;
   broken_ = false;
   share_access_ |= share_access;
-  was_read_ |= share_access == nfs4::kShareAccessRead;
-  was_written_ |= share_access == nfs4::kShareAccessBoth;
+  was_read_ |= used_for.value_or(share_access) == nfs4::kShareAccessRead;
+  was_written_ |= used_for.value_or(share_access) == nfs4::kShareAccessBoth;
   if ((share_access & nfs4::kShareAccessRead) != 0) reader_ = credential;
   if ((share_access & nfs4::kShareAccessWrite) != 0) writer_ = credential;
 }
@@ -489,11 +491,34 @@ void Inode::rights_changed(SteadyTime now) {
   delegation_.forget_users(now);
 }
 
+bool Inode::delegation_ends_with_close() const {
+  const std::lock_guard lock(mutex_);
+  return delegation_.ends_with_close();
+}
+
+bool Inode::holds_data() const {
+  const std::shared_ptr<initiator::FileIo> known = data();
+  return known && known->holds();
+}
+
+std::optional<initiator::OpenState> Inode::write_delegation() {
+  const std::lock_guard lock(mutex_);
+  const auto held = delegation_.to_write_by();
+  if (!held) return std::nullopt;
+  return initiator::OpenState{held->stateid, held->user};
+}
+
+bool Inode::may_hold() {
+  const std::lock_guard lock(mutex_);
+  return delegation_.writes() && open_at_server_ && !broken_;
+}
+
 bool Inode::end_delegation() {
   const std::lock_guard lock(mutex_);
+  const bool ends_with_close = delegation_.ends_with_close();
   if (!delegation_.end()) return false;
-  // Others may have changed the file when the next one asks.
-  believed_for_ = Milliseconds(0);
+  // Others may have changed the file when the next one asks. (Not because it ends by itself.)
+  if (!ends_with_close) believed_for_ = Milliseconds(0);
   return true;
 }
 
@@ -555,6 +580,7 @@ bool Inode::is_open() const {
 }
 
 std::optional<OpenToReclaim> Inode::to_reclaim() const {
+  const bool is_needed = holds_data();
   const std::lock_guard lock(mutex_);
   if (!open_at_server_) return std::nullopt;
   // Kept for a delegation, which is over: it is closed soon, and a server that does not know it says so. But not before
@@ -569,7 +595,8 @@ std::optional<OpenToReclaim> Inode::to_reclaim() const {
   } else {
     open.parts = {{nfs4::kShareAccessRead, reader_}, {nfs4::kShareAccessWrite, writer_}};
   }
-  open.with_write_delegation = delegation_.writes() || (delegation_.is_held() && locks_.are_here());
+  open.with_write_delegation =
+      delegation_.writes() || (delegation_.to_write_by() && (is_needed || locks_.are_here()));
   return open;
 }
 

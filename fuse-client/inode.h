@@ -41,8 +41,9 @@ struct OpenToReclaim {
     initiator::Credential credential;
   };
   std::vector<Part> parts;
-  nfs4::Stateid stateid;               // what it was
-  bool with_write_delegation = false;  // under which locks are decided here: the last of the parts claims it
+  nfs4::Stateid stateid;  // what it was
+  // Under which locks are decided here, or data is held: the last of the parts claims it.
+  bool with_write_delegation = false;
 };
 
 // FUSE's number of the root.
@@ -206,7 +207,9 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   bool begin_open_if_wanted();
   // As release(): the last one may have left meanwhile, and left the rest to this one.
   bool open_failed();
-  void opened(const nfs4::Stateid& stateid, uint32_t share_access, const initiator::Credential& credential);
+  // `used_for`: what the caller does with it, where that is less.
+  void opened(const nfs4::Stateid& stateid, uint32_t share_access, const initiator::Credential& credential,
+              std::optional<uint32_t> used_for = std::nullopt);
   // The file's data path is its open files', and the data path's own while it holds a layout of the file or
   // owes the server something: a closed file costs no more than its name and attributes.
   void set_data(const std::shared_ptr<initiator::FileIo>& data);
@@ -265,6 +268,10 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<client::FileAttributes> told_of_held() const;
   // Before and behind an operation of ours that changes who may read the file.
   void rights_changed(SteadyTime now);
+  // It came with the file's creation, and nobody has opened the file since.
+  bool delegation_ends_with_close() const;
+  // Something that was written under it is still to be sent.
+  bool holds_data() const;
   // No use is made of it from here on, and begin_close() returns it. False: none is in force.
   bool end_delegation();
   // True: it is to be returned once more, under the stateid that a reclaim has brought meanwhile.
@@ -280,6 +287,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
 
   std::optional<initiator::OpenState> open_state(bool for_write) override;
   bool locks_lost() override { return locks_.any_lost(); }
+  std::optional<initiator::OpenState> write_delegation() override;
+  bool may_hold() override;
   bool is_open() const;
 
   // After a new clientid.

@@ -40,6 +40,7 @@ std::array<Statistics::Entry, Statistics::kCount> Statistics::snapshot() const {
       {"lost_writes", lost_writes.value()},
       {"restorations", restorations.value()},
       {"restored_bytes", restored_bytes.value()},
+      {"held_writes", held_writes.value()},
       {"resent_writes", resent_writes.value()},
       {"resent_bytes", resent_bytes.value()},
   }};

@@ -41,13 +41,14 @@ struct Statistics {
   Counter lost_writes;                   // verifier changes and revocations that cost unflushed writes
   Counter restorations, restored_bytes;  // growth that was written again after its layout was lost
   Counter resent_writes, resent_bytes;   // through the MDS, again: it had lost what was not committed
+  Counter held_writes;                   // answered before they were sent, under a delegation
   Counter connect_failures;
   // Of whole I/Os, whichever way they went, and of fsync and fdatasync.
   LatencyHistogram read_latency, write_latency, sync_latency;
 
   // A copy in a fixed order.
   using Entry = std::pair<std::string_view, uint64_t>;
-  static constexpr size_t kCount = 37;
+  static constexpr size_t kCount = 38;
   std::array<Entry, kCount> snapshot() const;
 };
 

@@ -387,7 +387,7 @@ class Calls(unittest.TestCase):
 
     def test_a_transaction_of_a_database(self):
         """What it costs today, by how SQLite keeps its journal: a change that makes it cheaper says so here, too. No lock is
-        among these calls: a small journal is written through the server, piece by piece."""
+        among these calls, and the pieces of a small journal are one WRITE for each sync."""
         for mode, most in (("delete", 17), ("truncate", 16), ("persist", 21), ("memory", 1)):
             path = self.known_directory(f"database-{mode}") / "data"
             for _ in range(3):

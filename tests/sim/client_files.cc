@@ -88,13 +88,19 @@ ClientFiles::Opened ClientFiles::open(const ServedFile& file, bool writes) {
     return {inode, std::move(opened->data), opened->attributes};
   for (auto name = inode->name();; name = nullptr) {
     auto [operations, open_at] = opens_.request(*inode, name.get(), access, delegates_);
+    // As a mount asks when it creates a file.
+    const bool as_created = delegates_ && writes && !inode->delegation();
+    auto* const wish = std::get_if<nfs4::OpenArguments>(&operations[open_at]);
+    if (as_created) wish->share_access = nfs4::kShareAccessBoth | nfs4::kShareAccessWantWriteDelegation;
     const Question question = beliefs_.ask(inode.get());
     const auto reply = session_.call(std::move(operations), kCaller, {.cache_reply = true});
     CHECK(reply.has_value());
     const auto* open = reply->result<nfs4::OpenResponse>(open_at);
     const auto* attributes = reply->result<nfs4::GetAttributesResponse>(open_at + 1);
     if (open != nullptr && attributes != nullptr) {
-      auto opened = opens_.granted(inode, question, {*open, attributes->attributes, access}, kCaller);
+      fuse_client::FileOpens::Granted granted{*open, attributes->attributes, access};
+      if (as_created) granted.created_for = access;
+      auto opened = opens_.granted(inode, question, granted, kCaller);
       CHECK(opened.has_value());
       return {inode, std::move(opened->data), opened->attributes};
     }

@@ -75,6 +75,7 @@ class ClientFiles {
   void learn(Inode& inode, const fuse_client::Question& question, const nfs4::Attributes& attributes);
 
   fuse_client::Delegations::Counts counts() const { return delegations_.counts(); }
+  bool delegates() const { return delegates_; }
   // Nobody believes attributes for longer.
   static constexpr fuse_client::AttributeTimeouts kTimeouts{.file_min = std::chrono::seconds(1),
                                                             .file_max = std::chrono::seconds(2),

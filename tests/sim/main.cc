@@ -51,7 +51,7 @@ constexpr rlim_t kProcessorSecondsMax = 20;  // a seed that turns in circles
 struct Totals {
   uint64_t operations = 0, faults = 0, errors = 0, revocations = 0;
   sim::RealMds::DelegationCounts delegations;
-  uint64_t opens_under_delegation = 0;
+  uint64_t opens_under_delegation = 0, held_writes = 0;
   sim::World::SnapshotCounts snapshots;
   double virtual_seconds = 0;
 };
@@ -70,6 +70,7 @@ Totals run(const sim::RunOptions& options) {
                   world.revocations(),
                   world.real_mds ? world.real_mds->delegations() : sim::RealMds::DelegationCounts(),
                   world.opens_under_delegation(),
+                  world.held_writes(),
                   world.snapshot_counts,
                   std::chrono::duration<double>(scheduler.now() - began).count()};
       },
@@ -102,6 +103,7 @@ bool add_apart(const sim::RunOptions& options, Totals& sum) {
     sum.delegations.recalled += totals->delegations.recalled;
     sum.delegations.revoked += totals->delegations.revoked;
     sum.opens_under_delegation += totals->opens_under_delegation;
+    sum.held_writes += totals->held_writes;
     sum.snapshots.taken += totals->snapshots.taken;
     sum.snapshots.failed += totals->snapshots.failed;
     sum.snapshots.removed += totals->snapshots.removed;
@@ -141,11 +143,14 @@ int run_many(sim::RunOptions options, uint64_t count, bool keep_going, bool mixe
         static_cast<unsigned long long>(sum.errors), static_cast<unsigned long long>(sum.revocations),
         sum.virtual_seconds, processor_seconds() / static_cast<double>(done + 1));
     if (options.delegations) {
-      std::printf("  delegations: %llu granted, %llu recalled, %llu revoked, %llu opens by them\n",
-                  static_cast<unsigned long long>(sum.delegations.granted),
-                  static_cast<unsigned long long>(sum.delegations.recalled),
-                  static_cast<unsigned long long>(sum.delegations.revoked),
-                  static_cast<unsigned long long>(sum.opens_under_delegation));
+      std::printf(
+          "  delegations: %llu granted, %llu recalled, %llu revoked, %llu opens and %llu held writes by "
+          "them\n",
+          static_cast<unsigned long long>(sum.delegations.granted),
+          static_cast<unsigned long long>(sum.delegations.recalled),
+          static_cast<unsigned long long>(sum.delegations.revoked),
+          static_cast<unsigned long long>(sum.opens_under_delegation),
+          static_cast<unsigned long long>(sum.held_writes));
     }
     if (options.snapshots) {
       std::printf(

@@ -96,6 +96,8 @@ std::unique_ptr<ModelClient::OpenFile> ModelClient::open_served(size_t number, b
   }
   auto file = std::make_unique<OpenFile>();
   file->data = std::move(opened.data);
+  // One half of them is small for its server, however long: by a delegation to write, writes are held.
+  if (files_->delegates() && number % 2 == 1) file->data->set_thresholds(UINT64_MAX, UINT64_MAX);
   file->inode = std::move(opened.inode);
   file->writable = writes;
   file->group = opened.attributes.status.st_gid;

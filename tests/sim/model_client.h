@@ -87,6 +87,7 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   // The kernel is short of memory.
   void forget(size_t file);
   uint64_t opens_under_delegation() const { return files_ ? files_->counts().opens : 0; }
+  uint64_t held_writes() const { return path_ ? path_->statistics().held_writes.value() : 0; }
 
   // The kernel's lock of the inode: of writes and truncations one at a time.
   class InodeLock {

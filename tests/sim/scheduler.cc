@@ -147,6 +147,16 @@ void Scheduler::switch_away() {
 
 bool Scheduler::park(SteadyTime deadline, const char* waits_for) {
   CHECK(running_ != nullptr && undisturbed_ == 0);
+  return park_anyway(deadline, waits_for);
+}
+
+void Scheduler::park_for_mutex() {
+  const int undisturbed = std::exchange(undisturbed_, 0);
+  (void)park_anyway(SteadyTime::max(), "a mutex");
+  undisturbed_ = undisturbed;
+}
+
+bool Scheduler::park_anyway(SteadyTime deadline, const char* waits_for) {
   Fiber* self = running_;
   self->timed_out = false;
   self->waits_for = waits_for;
@@ -202,7 +212,7 @@ void Mutex::lock() {
   CHECK(self == nullptr || holder_ != self);
   while (holder_ != nullptr) {
     waiting_.push_back(self);
-    scheduler.park(SteadyTime::max(), "a mutex");
+    scheduler.park_for_mutex();
   }
   holder_ = self;
 }

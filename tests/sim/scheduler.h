@@ -33,6 +33,8 @@ class Scheduler {
   void join(Fiber* fiber);
   // Waits until somebody calls wake(), or until `deadline`: false.
   bool park(SteadyTime deadline, const char* waits_for);
+  // Until somebody calls wake(); others run although this one is Undisturbed.
+  void park_for_mutex();
   void wake(Fiber* fiber);
   void yield();
   // Perhaps lets somebody else run.
@@ -40,7 +42,7 @@ class Scheduler {
     if (running_ != nullptr && undisturbed_ == 0 && dice_.one_in(kPreemption)) yield();
   }
   // While it lives no other fiber runs: for the model's own steps, which may take locks of the sources under
-  // test, but wait for nothing.
+  // test, but wait for nothing else. (Whoever has such a lock lets go of it first: so take it as the first thing.)
   class Undisturbed {
    public:
     Undisturbed() { ++current().undisturbed_; }
@@ -85,6 +87,8 @@ class Scheduler {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> ready_;
   Timers timers_;
+  bool park_anyway(SteadyTime deadline, const char* waits_for);
+
   Fiber* running_ = nullptr;
   ucontext_t outside_{};
   bool finished_ = false;

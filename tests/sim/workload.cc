@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <functional>
 #include <list>
@@ -182,11 +183,16 @@ class Worker {
     if (choice < 11) return by_name(file, "rename", &ModelClient::rename);
     if (choice < 12) return by_name(file, "link", &ModelClient::link_for_a_moment);
     if (choice < 13) return mount().forget(file);
-    if (files_.empty() || (choice < 34 && files_.size() < kOpenMax)) return open(file, dice_.one_in(8));
+    if (files_.empty() || (choice < 34 && files_.size() < kOpenMax)) {
+      // What others seldom open may be delegated to write for longer.
+      if (dice_.one_in(4)) return open(2 * client_ + 1, true);
+      return dice_.one_in(4) ? open(file, dice_.one_in(4)) : open(file / 2 * 2, dice_.one_in(16));
+    }
     const size_t index = dice_.below(files_.size());
     OpenFile& opened = *files_[index];
     const uint64_t length = kUnit * dice_.between(1, dice_.one_in(10) ? kBufferBytes / kUnit : 300);
-    const uint64_t offset = kUnit * dice_.below((kBytesMax / 16 - length) / kUnit);
+    const uint64_t range = length < kBytesMax / 64 && dice_.one_in(2) ? kBytesMax / 64 : kBytesMax / 16;
+    const uint64_t offset = kUnit * dice_.below((range - length) / kUnit);
     if (choice < 48 && opened.writable) return write_and_again(opened, offset, length);
     if (choice < 50 && opened.writable) return append(opened, std::min<uint64_t>(length, 4096));
     if (choice < 52 && opened.writable) return truncate(opened, kUnit * dice_.below(kBytesMax / 16 / kUnit));
@@ -297,8 +303,11 @@ class Worker {
         world_.oracle.begin_write(client_, file.handle.file, offset, length, watched.began());
     world_.oracle.fill(number, source.bytes());
     // Some take their flush along, which may clear nothing that another worker writes beside it.
-    const auto stability =
-        number % 3 == 0 ? initiator::Stability::kDataSync : initiator::Stability::kUnstable;
+    constexpr std::array by_number{initiator::Stability::kDataSync, initiator::Stability::kUnstable,
+                                   initiator::Stability::kUnstable};
+    // (Only under a delegation, that is, by one of the workloads.)
+    const auto stability = world_.options.delegations && number % 6 < 4 ? initiator::Stability::kMayBeHeld
+                                                                        : by_number[number % 3];
     const auto written = file.data->write(offset, source, stability);
     const SteadyTime ended = watched.ended(written ? 0 : written.error().number());
     world_.oracle.end(number, written.has_value(), ended);

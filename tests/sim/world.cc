@@ -172,6 +172,12 @@ void World::start_brick(size_t brick) {
   if (real_mds) real_mds->brick_changed(brick);
 }
 
+uint64_t World::held_writes() const {
+  uint64_t sum = 0;
+  for (const auto& client : clients) sum += client ? client->held_writes() : 0;
+  return sum;
+}
+
 uint64_t World::opens_under_delegation() const {
   uint64_t sum = 0;
   for (const auto& client : clients) sum += client ? client->opens_under_delegation() : 0;

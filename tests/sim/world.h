@@ -106,6 +106,7 @@ class World {
   void start_brick(size_t brick);
   uint64_t revocations() const;
   uint64_t opens_under_delegation() const;  // by the clients of now
+  uint64_t held_writes() const;             // by the same
 
   uint64_t lockers = 0;  // so many owners of locks there were
 

@@ -69,9 +69,9 @@ class CommitThread {
   const Milliseconds state_delay_;
   Guarded<Work> work_;
   Condition wake_;
-  std::atomic<Sequence> urgent_ = 0;         // Work::urgent, for spin()
+  std::atomic<Sequence> urgent_ = 0;          // Work::urgent, for spin()
   std::atomic<uint32_t> quick_in_a_row_ = 0;  // syncs
-  bool busy_ = false;                 // the thread's own: the last group came soon after the one before
+  bool busy_ = false;  // the thread's own: the last group came soon after the one before
   Thread thread_;
 };
 

@@ -6,7 +6,6 @@
 #include "server/mds/state/counters.h"
 #include "server/mds/state/delegations.h"
 #include "server/mds/state/grace.h"
-#include "server/mds/state/server_limits.h"
 #include "shared/base/check.h"
 #include "shared/base/log.h"
 #include "shared/nfs4/snapshot_list.h"
@@ -314,7 +313,7 @@ Batch CompoundContext::done_record(const StateidOther& open) const {
 // RFC 8881, 8.4.2.1: what conflicts with what may be reclaimed waits. A client that is cut off uses it until its lease
 // ends.
 Outcome<> CompoundContext::recall_delegations(const Inode& inode, FileAct act) {
-  if (inode.is_regular() && services.limits.delegations && services.grace.waits_for_others(client->owner))
+  if (inode.is_regular() && services.grace.waits_for_others(client->owner))
     return std::unexpected(Status::kGrace);
   return recall_known_delegations(inode, act);
 }

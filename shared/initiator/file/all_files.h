@@ -14,6 +14,8 @@ class AllFiles {
   virtual void commit_growth_soon() = 0;
   // Has another thread flush every file that keeps copies of what went through the MDS.
   virtual void flush_unstable_soon() = 0;
+  // What files hold, a second later.
+  virtual void flush_held_later() = 0;
   // The last close: its source is not asked any more. Layouts over the limit are returned by another thread.
   virtual void closed(FileState& file) = 0;
 

@@ -68,6 +68,25 @@ void DirtyList::wrote_through_mds(uint64_t offset, const nfs4::WriteResult& writ
   ++version_;
 }
 
+void DirtyList::hold(FileRange range, UnstableCopy copy, WallTime now) {
+  std::lock_guard lock(mutex_);
+  put({.offset = range.offset, .end = range.end(), .sequence = ++sequence_, .copied = true, .held = true});
+  copies_.put(range, std::move(copy));
+  keeps_copies_.store(true, std::memory_order_release);
+  held_at_ = holds() ? std::max(held_at_, now) : now;
+  holds_.store(true, std::memory_order_release);
+}
+
+void DirtyList::unhold(FileRange range) {
+  std::lock_guard lock(mutex_);
+  carve(range.offset, range.end());
+}
+
+void DirtyList::look_for_held() {
+  if (holds() && std::ranges::none_of(extents_, &DirtyExtent::held))
+    holds_.store(false, std::memory_order_release);
+}
+
 void DirtyList::posted(const UnknownWrites& writes) {
   std::lock_guard lock(mutex_);
   for (UnknownWrites& known : unknown_) {
@@ -173,7 +192,7 @@ void DirtyList::flushed(FileRange range, uint64_t noted) {
 // What is written over while it is being flushed is not in the list any more, and the flush answers for it all
 // the same.
 void DirtyList::note_overwritten(const DirtyExtent& extent) {
-  if (!extent.unflushed || extent.sequence > flushing_) return;
+  if (!extent.unflushed || extent.held || extent.sequence > flushing_) return;
   if (std::ranges::find(overwritten_, extent.place) == overwritten_.end())
     overwritten_.push_back(extent.place);
 }
@@ -204,12 +223,13 @@ void DirtyList::carve(uint64_t offset, uint64_t end) {
   while (last != extents_.end() && last->end <= end) ++last;
   if (last != extents_.end() && last->offset < end) last->offset = end;
   extents_.erase(at, last);
+  look_for_held();
 }
 
 bool DirtyList::joins(const DirtyExtent& front, const DirtyExtent& back) const {
   return front.place == back.place && front.layout_incarnation == back.layout_incarnation &&
          front.incarnation == back.incarnation && front.growth == back.growth &&
-         front.unflushed == back.unflushed && front.copied == back.copied &&
+         front.unflushed == back.unflushed && front.copied == back.copied && front.held == back.held &&
          (front.sequence > flushing_) == (back.sequence > flushing_) &&
          (front.sequence > cutting_) == (back.sequence > cutting_);
 }
@@ -227,7 +247,9 @@ void DirtyList::bound_extents(size_t most) {
 // Half of them at a time, those nearest to each other, so that a write seldom does it. Growth stays exact:
 // only what was written can be written again; KeptWrites bounds it.
 void DirtyList::join_neighbours() {
-  const auto may_join = [&](size_t i) { return !extents_[i].growth && joins(extents_[i], extents_[i + 1]); };
+  const auto may_join = [&](size_t i) {
+    return !extents_[i].growth && !extents_[i].held && joins(extents_[i], extents_[i + 1]);
+  };
   std::vector<uint64_t> gaps;
   for (size_t i = 0; i + 1 < extents_.size(); ++i) {
     if (may_join(i)) gaps.push_back(extents_[i + 1].offset - extents_[i].end);
@@ -264,14 +286,19 @@ void DirtyList::drop_clean() {
   const auto growth =
       std::find_if(extents_.begin(), extents_.end(), [](const DirtyExtent& extent) { return extent.growth; });
   growth_from_ = growth == extents_.end() ? UINT64_MAX : growth->offset;
+  look_for_held();
 }
 
-Flush DirtyList::begin_flush() {
+Flush DirtyList::begin_flush(bool with_held) {
   std::lock_guard lock(mutex_);
   Flush flush{.sequence = sequence_};
   for (const DirtyExtent& extent : extents_) {
-    if (!extent.unflushed) continue;
+    if (!extent.unflushed || (extent.held && !with_held)) continue;
     Device* const device = extent.place.device;
+    if (extent.held) {
+      flush.held.add(extent.offset, extent.end - extent.offset);
+      continue;
+    }
     (device == nullptr ? flush.by_mds : flush.by_rdma).add(extent.offset, extent.end - extent.offset);
     if (device != nullptr &&
         std::find(flush.devices.begin(), flush.devices.end(), device) == flush.devices.end())
@@ -288,7 +315,7 @@ bool DirtyList::end_flush(const Flush& flush, bool done) {
   flushing_ = 0;
   if (done) {
     for (DirtyExtent& extent : extents_) {
-      if (extent.sequence <= flush.sequence) extent.unflushed = false;
+      if (extent.sequence <= flush.sequence && !extent.held) extent.unflushed = false;
     }
     drop_clean();
   }
@@ -322,7 +349,7 @@ DirtyList::Gone DirtyList::gone_from_mds(const Flush& flush, const WriteVerifier
   std::lock_guard lock(mutex_);
   Gone gone;
   for (DirtyExtent& extent : extents_) {
-    if (!extent.unflushed || extent.sequence > flush.sequence) continue;
+    if (!extent.unflushed || extent.held || extent.sequence > flush.sequence) continue;
     if (extent.place.device != nullptr || extent.place.verifier == now) continue;
     const FileRange range{extent.offset, extent.end - extent.offset};
     std::byte any{};
@@ -339,9 +366,11 @@ DirtyList::Gone DirtyList::gone_from_mds(const Flush& flush, const WriteVerifier
 
 void DirtyList::drop_copies() {
   std::lock_guard lock(mutex_);
-  copies_ = {};
-  keeps_copies_.store(false, std::memory_order_release);
-  for (DirtyExtent& extent : extents_) extent.copied = false;
+  for (DirtyExtent& extent : extents_) {
+    if (extent.held) continue;
+    forget_copies({extent.offset, extent.end - extent.offset});
+    extent.copied = false;
+  }
 }
 
 std::optional<FileRange> DirtyList::first_copy(FileRange within, MutableByteSpan sink) const {
@@ -634,9 +663,10 @@ DirtyList::Cut DirtyList::end_truncation(std::optional<uint64_t> size) {
 
 std::optional<WallTime> DirtyList::modified() const {
   std::lock_guard lock(mutex_);
-  if (changed_) return changed_->modified;
-  if (committing_) return committing_->modified;
-  return std::nullopt;
+  std::optional<WallTime> newest;
+  if (holds()) newest = held_at_;
+  const std::optional<Commit>& told = changed_ ? changed_ : committing_;
+  return told && (!newest || told->modified > *newest) ? told->modified : newest;
 }
 
 uint64_t DirtyList::begin_append(uint64_t length) {

@@ -36,6 +36,8 @@ struct DirtyExtent {
   bool unflushed = true;
   // The MDS has it, and a copy is kept of each write in it.
   bool copied = false;
+  // The same, but nobody has been sent it yet: only the copies are there.
+  bool held = false;
   // Behind what the file was known to have, and not committed: a copy is kept, and is written again when the
   // layout is lost.
   bool growth = false;
@@ -49,9 +51,10 @@ struct Flush {
   uint64_t sequence = 0;
   RangeSet by_rdma;
   RangeSet by_mds;
+  RangeSet held;                 // to be sent first
   std::vector<Device*> devices;  // that took some of `by_rdma`
 
-  bool empty() const { return by_rdma.empty() && by_mds.empty(); }
+  bool empty() const { return by_rdma.empty() && by_mds.empty() && held.empty(); }
 };
 
 // One LAYOUTCOMMIT's worth of what the MDS has not been told.
@@ -98,6 +101,12 @@ class DirtyList {
   // written again.
   void wrote_through_mds(uint64_t offset, const nfs4::WriteResult& written, UnstableCopy copy = nullptr);
 
+  // --- writes that are kept here until they are flushed, under a delegation: what the MDS has lost before it had it.
+  void hold(FileRange range, UnstableCopy copy, WallTime now);
+  // The last hold() of the range has not been answered: another write of it follows.
+  void unhold(FileRange range);
+  bool holds() const { return holds_.load(std::memory_order_acquire); }
+
   // --- writes without an outcome: nothing goes there another way before they are known to be dead: by a
   // newer connection of the device, or without the layout.
   void posted(const UnknownWrites& writes);
@@ -105,8 +114,8 @@ class DirtyList {
   void dead(const Device* device);
   void dead(FileRange returned);
 
-  // --- flush. One at a time: begin_flush(), then end_flush().
-  Flush begin_flush();
+  // --- flush. One at a time: begin_flush(), then end_flush(). Not `with_held`: what is held stays so.
+  Flush begin_flush(bool with_held = true);
   // `done`: all of it is on the medium. False: some of it had been written over when its brick, or the MDS, lost it;
   // what was written there since has to be flushed as well.
   [[nodiscard]] bool end_flush(const Flush& flush, bool done);
@@ -125,7 +134,7 @@ class DirtyList {
   std::optional<FileRange> first_copy(FileRange within, MutableByteSpan sink) const;
   // The server does not take it again.
   void lost_at_mds(FileRange range);
-  // Others may write there from now on: a copy would come over theirs.
+  // Others may write there from now on: a copy would come over theirs. (Not over what is held under a delegation.)
   void drop_copies();
   // Where what is copied ends; 0: nothing is.
   uint64_t copied_end() const;
@@ -226,6 +235,7 @@ class DirtyList {
   void bound_extents(size_t most);
   void join_neighbours();
   void drop_clean();
+  void look_for_held();
   void forget_copies(FileRange range);
   void tell_again(const Commit& commit);
   void void_all_growth();
@@ -243,6 +253,8 @@ class DirtyList {
   Extents extents_;        // sorted, without overlap
   UnstableWrites copies_;  // of extents that the MDS has
   std::atomic<bool> keeps_copies_ = false;
+  std::atomic<bool> holds_ = false;  // some extent is held
+  WallTime held_at_;                 // the newest of them
   size_t join_at_ = kExtentsMax;
   uint64_t growth_from_ = UINT64_MAX;  // no growth begins before
   std::atomic<uint64_t> commits_ = 0;

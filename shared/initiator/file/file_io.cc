@@ -174,16 +174,20 @@ Result<> FileIo::settle() {
 }
 
 Result<> FileIo::hand_over() {
-  Result<> outcome = settle();
-  if (outcome && inside_->dirty.keeps_copies()) {
-    outcome = inside_->patience.as_mounted([this] { return inside_->flusher.flush(false); });
-  }
+  const auto flush = [this] {
+    return inside_->patience.as_mounted([this] { return inside_->flusher.flush(false); });
+  };
+  // First: why the server does not take it is lost in settle().
+  Result<> outcome = holds() ? flush() : Result<>();
+  if (outcome) outcome = settle();
+  if (outcome && inside_->dirty.keeps_copies()) outcome = flush();
   inside_->dirty.drop_copies();
   return outcome;
 }
 
 Result<std::optional<nfs4::LayoutReturnArguments>> FileIo::truncating(uint64_t new_size) {
   std::optional<nfs4::LayoutReturnArguments> layout_return;
+  if (holds()) TRY(inside_->flusher.settle_doubt());
   TRY(inside_->patience.as_mounted([&]() -> Result<> {
     TRY_ASSIGN(layout_return, inside_->truncater.begin(new_size));
     return {};
@@ -242,7 +246,17 @@ std::vector<Device*> FileIo::devices(std::optional<FileRange> range) const {
   return devices;
 }
 
+bool FileIo::holds() const {
+  return inside_->dirty.holds();
+}
+
+void FileIo::send_held_beside() {
+  inside_->flusher.flush_beside();
+}
+
 void FileIo::release() {
+  // Pages of a mapping may have come behind the last close.
+  if (holds()) (void)inside_->flusher.settle_doubt();
   const Result<> told = inside_->committer.commit_as_mounted();
   // Without an open nothing can be written again.
   if (!told && inside_->kept.any()) inside_->restorer.growth_lost(told.error());

@@ -157,6 +157,11 @@ class FileIo {
   // next open while the FileIo lives.
   void release();
 
+  // Written, answered, and not sent yet, under the write delegation (OpenStateSource::may_hold()).
+  bool holds() const;
+  // Another thread sends it; waits for nothing.
+  void send_held_beside();
+
   // The bricks that I/O on the range may have to wait for; without one, whatever has to be done with what was
   // written. As far as is known here: none at all for a file that never had a layout.
   std::vector<Device*> devices(std::optional<FileRange> range) const;

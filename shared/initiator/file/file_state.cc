@@ -34,6 +34,21 @@ FileReference FileState::reference(bool for_write, nfs4::Stateid* open_stateid, 
   return file;
 }
 
+bool FileState::may_hold() {
+  if (fabric.now() >= mds.lease_end()) return false;
+  std::lock_guard lock(source_mutex_);
+  return source_ != nullptr && source_->may_hold();
+}
+
+bool FileState::held_reference(FileReference& file, nfs4::Stateid& stateid) {
+  std::lock_guard lock(source_mutex_);
+  const auto state = source_ != nullptr ? source_->write_delegation() : std::nullopt;
+  if (!state) return false;
+  file = {handle, state->credential};
+  stateid = state->stateid;
+  return true;
+}
+
 bool FileState::renew_open(bool for_write, const nfs4::Stateid& refused, int& tries) {
   nfs4::Stateid known;
   (void)reference(for_write, &known);

@@ -51,8 +51,14 @@ class FileState : public std::enable_shared_from_this<FileState> {
 
   bool growth_void() const { return kept.any() && dirty.growth_void(cache.incarnation()); }
   // The session is another one than when it was written: the server may be, too, and a reader would see older
-  // bytes.
-  bool unstable_in_doubt() const { return dirty.keeps_copies() && unstable_session != layouts.session; }
+  // bytes. Or it has not been sent yet.
+  bool unstable_in_doubt() const {
+    return dirty.keeps_copies() && (dirty.holds() || unstable_session != layouts.session);
+  }
+  // What is written may stay here until it is flushed.
+  bool may_hold();
+  // What is sent of that, under the delegation by which it was held; false: it is not there any more.
+  bool held_reference(FileReference& file, nfs4::Stateid& stateid);
   // As applications are shown it: what is to be written again belongs to the file.
   uint64_t size() const { return std::max(dirty.size(), unstable_in_doubt() ? dirty.copied_end() : 0); }
   // Something was done by its layouts that the server has not been told, and is to be.

@@ -135,6 +135,22 @@ void FileTable::flush_unstable_soon() {
   });
 }
 
+void FileTable::flush_held_later() {
+  if (flush_held_posted_.exchange(true)) return;
+  mount_.closing.after(kHeldAtMost, [this] {
+    flush_held_posted_ = false;
+    flush_held();
+  });
+}
+
+// What went wrong is said to the next fsync or close.
+void FileTable::flush_held() {
+  for (const Entry& entry : all()) {
+    if (mount_.fabric.aborted) return;
+    if (entry->inside().dirty.holds()) (void)entry->inside().flusher.flush(false);
+  }
+}
+
 void FileTable::forget_if_idle(const nfs4::FileHandle& handle) {
   std::lock_guard lock(mutex_);
   const auto found = files_.find(handle);

@@ -31,6 +31,7 @@ class FileTable final : public AllFiles {
   void commit_growth() override;
   void commit_growth_soon() override;
   void flush_unstable_soon() override;
+  void flush_held_later() override;
   void closed(FileState& file) override;
   // Returns layouts of files that nobody has open, oldest first, until at most `keep` such files are left;
   // but what is not flushed on a device that does not answer is left for the next time.
@@ -40,6 +41,7 @@ class FileTable final : public AllFiles {
   void flush_old();
   // Flushes every file that keeps copies of what went through the MDS.
   void flush_unstable();
+  void flush_held();
   // Tells the server what was done by the layouts that are held. Waits for nothing.
   void tell_activity();
 
@@ -56,7 +58,7 @@ class FileTable final : public AllFiles {
   uint64_t next_serial_ = 1;
   bool shrinking_ = false;
   // Tasks that wait for their thread.
-  std::atomic<bool> commit_growth_posted_ = false, flush_unstable_posted_ = false;
+  std::atomic<bool> commit_growth_posted_ = false, flush_unstable_posted_ = false, flush_held_posted_ = false;
 };
 
 }  // namespace pnfsrdma::initiator

@@ -37,7 +37,8 @@ Result<> Flusher::flush(bool through_gate) {
 
 Result<> Flusher::flush_claimed(bool through_gate) {
   for (int turn = 0; turn < kRestorationsMax; ++turn) {
-    const Flush flush = file_.dirty.begin_flush();
+    // What is held is under no layout.
+    const Flush flush = file_.dirty.begin_flush(!through_gate);
     bool sent_again = false;
     const Result<> outcome = flush_all(flush, through_gate, sent_again);
     const bool whole = file_.dirty.end_flush(flush, outcome.has_value() && !sent_again);
@@ -69,9 +70,21 @@ void Flusher::flush_if_old() {
 }
 
 Result<> Flusher::flush_all(const Flush& flush, bool through_gate, bool& sent_again) {
+  if (!flush.held.empty()) {
+    TRY(send_held(flush));
+    sent_again = true;
+  }
   const Result<> by_rdma = flush.by_rdma.empty() ? Result<>() : bricks_.flush(flush, through_gate);
   const Result<> by_mds = flush.by_mds.empty() ? Result<>() : flush_mds(flush, through_gate, sent_again);
   return by_rdma ? by_mds : by_rdma;
+}
+
+// Some of it may have to be committed.
+Result<> Flusher::send_held(const Flush& flush) {
+  set_sending_again(true);
+  const Result<> outcome = restorer_.send_held(flush.held.ranges());
+  set_sending_again(false);
+  return outcome;
 }
 
 Result<> Flusher::flush_mds(const Flush& flush, bool through_gate, bool& sent_again) {
@@ -79,9 +92,11 @@ Result<> Flusher::flush_mds(const Flush& flush, bool through_gate, bool& sent_ag
   TRY_ASSIGN(const WriteVerifier verifier, through_mds_.commit(flush.by_mds.ranges()));
   const DirtyList::Gone gone = file_.dirty.gone_from_mds(flush, verifier);
   if (gone.lost) file_.fabric.statistics.lost_writes.add();
-  sent_again = !gone.copied.empty();
-  if (!sent_again) file_.unstable_session = session;
-  if (!sent_again) return {};
+  if (gone.copied.empty()) {
+    file_.unstable_session = session;
+    return {};
+  }
+  sent_again = true;
   if (through_gate) return fail(EAGAIN, "flush: the server has lost uncommitted writes");
   set_sending_again(true);
   const Result<> outcome = restorer_.send_again(gone.copied);

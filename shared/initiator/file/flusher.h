@@ -40,6 +40,7 @@ class Flusher {
   Result<> flush_claimed(bool through_gate);
   Result<> flush_all(const Flush& flush, bool through_gate, bool& sent_again);
   Result<> flush_mds(const Flush& flush, bool through_gate, bool& sent_again);
+  Result<> send_held(const Flush& flush);
   void set_sending_again(bool sending);
 
   FileState& file_;

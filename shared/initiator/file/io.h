@@ -10,8 +10,9 @@ namespace pnfsrdma::initiator {
 enum class Direction { kRead, kWrite };
 
 // kDataSync: as far as one round trip can do it, a WRITE includes its flush; a fdatasync() or fsync() behind
-// it does the rest (a new size; what went through the MDS; a flush that failed).
-enum class Stability { kUnstable, kDataSync };
+// it does the rest (a new size; what went through the MDS; a flush that failed). kMayBeHeld: under a write
+// delegation it may be answered before it was sent.
+enum class Stability { kMayBeHeld, kUnstable, kDataSync };
 
 // What an I/O is. `attempt`: how often its connection has died. `end`: an append to where only we may write
 // (LayoutCache::end()); its first bytes go under a layout and while that is so, or nothing does (ECANCELED).

@@ -50,15 +50,8 @@ void Restorer::growth_lost(const Error& error) {
   file_.dirty.growth_lost();
 }
 
-Result<> Restorer::send_again(const std::vector<FileRange>& ranges) {
-  TRY_ASSIGN(const BufferPool::Taken buffer, buffers_.take());
-  const BufferSlice all = buffer->slice(0, std::min(buffer->size(), file_.mds.io_size_max()));
-  TRY(file_.mds_writes.enter_alone([this] { return file_.patience.still_wanted("WRITE"); }));
-  const Result<> outcome = behind_gate([&]() -> Result<> {
-    for (const FileRange& range : ranges) TRY(send_copies(range, all));
-    return {};
-  });
-  file_.mds_writes.leave_alone();
+Result<> Restorer::send_again(std::span<const FileRange> ranges) {
+  const Result<> outcome = send_all(ranges, ThroughMds::Until::kCopied, ThroughMds::Under::kOpen);
   if (outcome) {
     log_info("initiator", "unstable-resent size={} cause=\"the server has another write verifier\"",
              file_.dirty.server_size());
@@ -66,11 +59,31 @@ Result<> Restorer::send_again(const std::vector<FileRange>& ranges) {
   return outcome;
 }
 
-Result<> Restorer::send_copies(FileRange rest, BufferSlice buffer) {
+Result<> Restorer::send_held(std::span<const FileRange> ranges) {
+  const bool is_one = ranges.size() == 1 && ranges.front().length <= file_.mds.io_size_max();
+  return send_all(ranges, is_one ? ThroughMds::Until::kDurable : ThroughMds::Until::kCopied,
+                  ThroughMds::Under::kDelegation);
+}
+
+Result<> Restorer::send_all(std::span<const FileRange> ranges, ThroughMds::Until until,
+                            ThroughMds::Under under) {
+  TRY_ASSIGN(const BufferPool::Taken buffer, buffers_.take());
+  const BufferSlice all = buffer->slice(0, std::min(buffer->size(), file_.mds.io_size_max()));
+  TRY(file_.mds_writes.enter_alone([this] { return file_.patience.still_wanted("WRITE"); }));
+  const Result<> outcome = behind_gate([&]() -> Result<> {
+    for (const FileRange& range : ranges) TRY(send_copies(range, all, until, under));
+    return {};
+  });
+  file_.mds_writes.leave_alone();
+  return outcome;
+}
+
+Result<> Restorer::send_copies(FileRange rest, BufferSlice buffer, ThroughMds::Until until,
+                               ThroughMds::Under under) {
   const uint64_t end = rest.end();
   while (const auto range = file_.dirty.first_copy(rest, buffer.bytes())) {
     const auto written =
-        through_mds_.send_writes(range->offset, buffer.slice(0, range->length), ThroughMds::Until::kCopied);
+        through_mds_.send_writes(range->offset, buffer.slice(0, range->length), until, under);
     if (!written) {
       // Else the next flush tries again.
       if (is_answer(written.error())) {
@@ -81,8 +94,10 @@ Result<> Restorer::send_copies(FileRange rest, BufferSlice buffer) {
       }
       return std::unexpected(written.error());
     }
-    file_.fabric.statistics.resent_writes.add();
-    file_.fabric.statistics.resent_bytes.add(range->length);
+    if (under == ThroughMds::Under::kOpen) {
+      file_.fabric.statistics.resent_writes.add();
+      file_.fabric.statistics.resent_bytes.add(range->length);
+    }
     rest = {range->end(), end - range->end()};
   }
   return {};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <functional>
-#include <vector>
+#include <span>
 
 #include "shared/initiator/file/barrier.h"
 #include "shared/initiator/file/through_mds.h"
@@ -27,11 +27,14 @@ class Restorer {
   void growth_lost(const Error& error);
   // The copies in these ranges; nobody else writes or truncates meanwhile. Error: nobody wants to know any
   // more, or (the server refused) they are lost.
-  Result<> send_again(const std::vector<FileRange>& ranges);
+  Result<> send_again(std::span<const FileRange> ranges);
+  // The same of what has been held; durable at once if it is one range.
+  Result<> send_held(std::span<const FileRange> ranges);
 
  private:
   Result<> write_kept();
-  Result<> send_copies(FileRange rest, BufferSlice buffer);
+  Result<> send_all(std::span<const FileRange> ranges, ThroughMds::Until until, ThroughMds::Under under);
+  Result<> send_copies(FileRange rest, BufferSlice buffer, ThroughMds::Until until, ThroughMds::Under under);
   // Nobody writes by RDMA meanwhile: an old copy must not come over a newer write.
   Result<> behind_gate(const std::function<Result<>()>& work);
 

@@ -42,29 +42,65 @@ Result<size_t> ThroughMds::write(uint64_t offset, BufferSlice source, Stability 
   return written;
 }
 
-Result<size_t> ThroughMds::send_writes(uint64_t offset, BufferSlice source, Until until) {
+// Whoever ends the delegation flushes behind that: it finds what was kept before it ended. What was kept behind that is
+// written as if it had not been.
+Result<bool> ThroughMds::hold(uint64_t offset, BufferSlice source) {
+  if (!file_.may_hold()) return false;
+  UnstableCopy copy = unstable_memory_.copy(source.bytes());
+  if (!copy) return false;
+  const FileRange range{offset, source.size()};
+  TRY(file_.mds_writes.enter([this] { return file_.patience.still_wanted("WRITE"); }));
+  file_.dirty.hold(range, std::move(copy), file_.fabric.clock.wall_now());
+  const bool holds = file_.may_hold();
+  if (!holds) file_.dirty.unhold(range);
+  file_.mds_writes.leave();
+  if (!holds) return false;
+  file_.fabric.statistics.held_writes.add();
+  all_files_.flush_held_later();
+  return true;
+}
+
+Result<size_t> ThroughMds::send_writes(uint64_t offset, BufferSlice source, Until until, Under under) {
   size_t done = 0;
   while (done < source.size()) {
     const size_t count = std::min(source.size() - done, file_.mds.io_size_max());
-    TRY_ASSIGN(const uint32_t written, send_write(offset + done, source.slice(done, count), until));
+    TRY_ASSIGN(const uint32_t written, send_write(offset + done, source.slice(done, count), until, under));
     done += written;
   }
   return done;
 }
 
-Result<uint32_t> ThroughMds::send_write(uint64_t offset, BufferSlice source, Until until) {
+bool ThroughMds::find_stateid(Under under, FileReference& file, nfs4::Stateid& stateid) {
+  if (under == Under::kDelegation) return file_.held_reference(file, stateid);
+  bool open = false;
+  file = file_.reference(true, &stateid, &open);
+  return open;
+}
+
+// A delegation that was reclaimed has another stateid.
+bool ThroughMds::renew_stateid(Under under, const nfs4::Stateid& refused, int& tries) {
+  if (!file_.renew_open(true, refused, tries)) return false;
+  if (under == Under::kOpen) return true;
+  FileReference file;
+  nfs4::Stateid now;
+  return file_.held_reference(file, now) && now.other != refused.other;
+}
+
+Result<uint32_t> ThroughMds::send_write(uint64_t offset, BufferSlice source, Until until, Under under) {
   UnstableCopy copy = until == Until::kCopied ? unstable_memory_.copy(source.bytes()) : nullptr;
   const auto stable = copy ? nfs4::StableHow::kUnstable : nfs4::StableHow::kFileSync;
   if (!file_.dirty.keeps_copies()) file_.unstable_session = file_.layouts.session.load();
   for (int tries = 0;;) {
+    FileReference file;
     nfs4::Stateid stateid;
-    bool open = false;
-    const FileReference file = file_.reference(true, &stateid, &open);
-    if (!open) return fail(EBADF, "WRITE: not open for writing");
+    if (!find_stateid(under, file, stateid)) {
+      if (under == Under::kDelegation) return fail(EIO, "WRITE: the delegation is gone");
+      return fail(EBADF, "WRITE: not open for writing");
+    }
     const uint64_t holdings = file_.cache.holdings();
     const auto answer = file_.mds.write(file, stateid, offset, source.bytes(), stable);
     if (!answer) {
-      if (is_lost_state(answer.error().status) && file_.renew_open(true, stateid, tries)) continue;
+      if (is_lost_state(answer.error().status) && renew_stateid(under, stateid, tries)) continue;
       return fail(answer.error().to_errno(), "WRITE through the MDS");
     }
     if (answer->count == 0) return fail(EIO, "WRITE through the MDS: nothing written");

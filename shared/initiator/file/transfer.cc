@@ -25,6 +25,10 @@ constexpr int kRoomTries = 3;
 }  // namespace
 
 Result<size_t> Transfer::move(const Io& io, uint64_t offset, BufferSlice slice) {
+  if (may_hold(io, offset, slice.size())) {
+    TRY_ASSIGN(const bool held, through_mds_.hold(offset, slice));
+    if (held) return slice.size();
+  }
   if (file_.unstable_in_doubt()) TRY(flusher_.settle_doubt());
   Result<size_t> moved = move_now(io, offset, slice);
   // The session has become another one meanwhile: it may be the new server that was read.
@@ -33,6 +37,15 @@ Result<size_t> Transfer::move(const Io& io, uint64_t offset, BufferSlice slice) 
     moved = move_now(io, offset, slice);
   }
   return moved;
+}
+
+// A small file that has no layout and will get none for this, whose growth is all known, and where nothing that is on
+// its way to a brick could come over it.
+bool Transfer::may_hold(const Io& io, uint64_t offset, uint64_t length) const {
+  return io.direction == Direction::kWrite && io.stability == Stability::kMayBeHeld && io.end == 0 &&
+         io.attempt == 0 && range_end(offset, length) <= kHeldEndMax && !file_.cache.stateid() &&
+         (!file_.fabric.options.layouts || !layouts_.layout_wanted(io.direction, offset, length)) &&
+         !file_.dirty.grew() && !file_.dirty.unknown_in({offset, length});
 }
 
 Result<size_t> Transfer::move_now(Io io, uint64_t offset, BufferSlice slice) {

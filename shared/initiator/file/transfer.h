@@ -37,6 +37,7 @@ class Transfer final : private OutcomeTaker {
   void abandon(PendingIo& pending);
 
  private:
+  bool may_hold(const Io& io, uint64_t offset, uint64_t length) const;
   bool try_post(PendingIo& pending);
   void take_outcome(PendingIo& pending) override;
   Result<size_t> finish_moved(PendingIo& pending);

@@ -107,7 +107,8 @@ class QuickMedium : public GroupCommit {
   void commit(Sequence count) {
     for (const Sequence last = committed_ + count; committed_ < last;) {
       thread_->committed(++committed_, CommitKind::kNamespace);
-      ASSERT_TRUE(run_until([&] { return failed_ || (!progress_.empty() && progress_.back() == committed_); }));
+      ASSERT_TRUE(
+          run_until([&] { return failed_ || (!progress_.empty() && progress_.back() == committed_); }));
     }
   }
 
