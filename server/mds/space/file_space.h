@@ -221,7 +221,14 @@ class FileSpace {
   void retreat(const AllocationPointer& work, nfs4::Status status);
   void make_room(const AllocationPointer& work);
   void make_allowance(const AllocationPointer& work);
-  void make_allowance(InodeId inode, SteadyTime until, WhoLacks who_lacks, Done done);
+  struct Allowance {
+    InodeId inode = kNoInode;  // whose turn we have
+    SteadyTime until;
+    WhoLacks who_lacks;
+    Done done;
+    bool keeps_own = false;  // what is ahead of the file itself stays
+  };
+  void make_allowance(Allowance wanted);
   void allow(const AllowingPointer& work);
   void take_back_for(const AllowingPointer& work, const QuotaId& owner);
   Outcome<std::optional<QuotaId>> who_lacks(InodeId inode, uint64_t bytes);
@@ -241,9 +248,10 @@ class FileSpace {
   Outcome<Cloning> cloning(const Clone& clone);
   Result<std::vector<LogicalRange>> take_alive(InodeId source, const std::vector<Extent>& extents,
                                                Revival& revival);
-  void clone_slice(const Clone& left, bool again, Done done);
-  void make_clone_allowance(const Clone& left, const Cloning& work, Done done);
-  nfs4::Status commit_clone(const Clone& left, const Cloning& work);
+  struct CloneSlice;
+  void clone_slice(const CloneSlice& slice, Done done);
+  void make_clone_allowance(const CloneSlice& slice, const Cloning& work, Done done);
+  nfs4::Status commit_clone(const CloneSlice& slice, const Cloning& work);
 
   // Extents of the file behind `end` go, what is kept behind `size` is zeroed: the common end of cut,
   // clean_tail and trim.

@@ -339,13 +339,15 @@ void FileSpace::make_allowance(const AllocationPointer& work) {
   const bool again = work->patience.has_value();
   if (!again) work->patience = clock_.now() + kRoomPatience;
   if (again && !work->allowed.of) return finish(work, nfs4::Status::kDQuot);
-  make_allowance(
-      work->inode, *work->patience, [this, work] { return who_lacks(work->inode, work->missing); },
-      [this, work](nfs4::Status status) {
-        if (status != nfs4::Status::kOk) return finish(work, status);
-        work->range = work->plan.needed;
-        begin_anew(work);
-      });
+  make_allowance({.inode = work->inode,
+                  .until = *work->patience,
+                  .who_lacks = [this, work] { return who_lacks(work->inode, work->missing); },
+                  .done =
+                      [this, work](nfs4::Status status) {
+                        if (status != nfs4::Status::kOk) return finish(work, status);
+                        work->range = work->plan.needed;
+                        begin_anew(work);
+                      }});
 }
 
 void FileSpace::finish(const AllocationPointer& work, nfs4::Status status) {

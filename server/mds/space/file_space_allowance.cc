@@ -10,50 +10,47 @@
 namespace pnfsrdma::mds {
 
 struct FileSpace::Allowing {
-  InodeId inode = kNoInode;  // whose turn we have
-  SteadyTime until;
-  WhoLacks who_lacks;
-  Done done;
+  Allowance wanted;
   bool trimmed = false;  // the file itself
-  std::optional<QuotaId>
-      owner;  // who lacks it, and how many files that count for him are still to be asked for
+  // Who lacks it, and how many files that count for him are still to be asked for.
+  std::optional<QuotaId> owner;
   size_t files_left = 0;
 };
 
 // The file itself first, as far as nobody reaches what is ahead of it; then what is ahead of the files that count for
 // whoever may have no more, and nobody else's, of all of them once. While some is on its way back, he is told to come
 // again.
-void FileSpace::make_allowance(InodeId inode, SteadyTime until, WhoLacks who_lacks, Done done) {
-  allow(std::make_shared<Allowing>(
-      Allowing{.inode = inode, .until = until, .who_lacks = std::move(who_lacks), .done = std::move(done)}));
+void FileSpace::make_allowance(Allowance wanted) {
+  const bool keeps_own = wanted.keeps_own;
+  allow(std::make_shared<Allowing>(Allowing{.wanted = std::move(wanted), .trimmed = keeps_own}));
 }
 
 void FileSpace::allow(const AllowingPointer& work) {
   read_then(
-      store_, lifetime_.token(), [work] { return work->who_lacks(); },
+      store_, lifetime_.token(), [work] { return work->wanted.who_lacks(); },
       [this, work](const Outcome<std::optional<QuotaId>>& lacking) {
-        if (!lacking) return work->done(lacking.error());
-        if (!*lacking) return work->done(nfs4::Status::kOk);
-        if (clock_.now() >= work->until) return work->done(nfs4::Status::kDelay);
+        if (!lacking) return work->wanted.done(lacking.error());
+        if (!*lacking) return work->wanted.done(nfs4::Status::kOk);
+        if (clock_.now() >= work->wanted.until) return work->wanted.done(nfs4::Status::kDelay);
         take_back_for(work, **lacking);
       });
 }
 
 void FileSpace::take_back_for(const AllowingPointer& work, const QuotaId& owner) {
   const auto again = lifetime_.guard([this, work] { allow(work); });
-  if (ahead_.contains(work->inode) && !std::exchange(work->trimmed, true)) {
-    return trim(work->inode, [again](nfs4::Status) { again(); });
+  if (ahead_.contains(work->wanted.inode) && !std::exchange(work->trimmed, true)) {
+    return trim(work->wanted.inode, [again](nfs4::Status) { again(); });
   }
   if (work->owner != owner) {
     work->owner = owner;
-    work->files_left = ahead_.count(owner, work->inode);
+    work->files_left = ahead_.count(owner, work->wanted.inode);
   }
   if (work->files_left == 0) {
     const bool soon = names_.quotas().departs(owner, clock_.wall_now());
-    return work->done(soon ? nfs4::Status::kDelay : nfs4::Status::kDQuot);
+    return work->wanted.done(soon ? nfs4::Status::kDelay : nfs4::Status::kDQuot);
   }
   work->files_left -= std::min(work->files_left, AheadFiles::kAskedAtOnce);
-  take_back_(work->inode, owner, again);
+  take_back_(work->wanted.inode, owner, again);
 }
 
 // Only reads. Of those that the file counts for.
@@ -113,7 +110,8 @@ void FileSpace::make_owners_allowance(InodeId inode, const InodeUpdate& owners, 
         store_, lifetime_.token(), [this, inode, owners] { return check_owners(inode, owners); },
         [done](const Outcome<>& fits) { done(fits ? nfs4::Status::kOk : fits.error()); });
   };
-  make_allowance(inode, clock_.now() + kRoomPatience, who_lacks, checked);
+  make_allowance(
+      {.inode = inode, .until = clock_.now() + kRoomPatience, .who_lacks = who_lacks, .done = checked});
 }
 
 }  // namespace pnfsrdma::mds

@@ -218,6 +218,11 @@ std::vector<LogicalRange> memory_of(const std::vector<Extent>& extents,
 
 }  // namespace
 
+struct FileSpace::CloneSlice {
+  Clone left;            // what is still to do
+  bool allowed = false;  // memory was taken back for it: it may be, once
+};
+
 struct FileSpace::Cloning {
   InodePointer source;
   InodePointer target;
@@ -299,43 +304,53 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   return work;
 }
 
-// What of an unfinished one is behind the end of its target goes again: as nobody could see it, nothing has changed.
+// What is ahead of the target goes first, as it would for a quota: what is there from then on is the clone's. What of
+// an unfinished one is behind the end goes again: as nobody could see it, nothing has changed.
 void FileSpace::clone(const Clone& clone, Done done) {
-  clone_slice(clone, false, [this, clone, done = std::move(done)](nfs4::Status status) {
-    if (!ahead_.contains(clone.target)) return done(status);
-    trim(clone.target, [status, done](nfs4::Status) { done(status); });
+  const auto trimmed = [this, clone](const Done& then) {
+    if (!ahead_.contains(clone.target)) return then(nfs4::Status::kOk);
+    trim(clone.target, then);
+  };
+  trimmed([this, clone, trimmed, done = std::move(done)](nfs4::Status) {
+    clone_slice({.left = clone}, [trimmed, done](nfs4::Status status) {
+      trimmed([status, done](nfs4::Status) { done(status); });
+    });
   });
 }
 
-void FileSpace::clone_slice(const Clone& left, bool again, Done done) {
+void FileSpace::clone_slice(const CloneSlice& slice, Done done) {
   if (store_.room().full) return done(nfs4::Status::kNoSpc);
   read_then(
-      store_, lifetime_.token(), [this, left] { return cloning(left); },
-      [this, left, again, done = std::move(done)](const Outcome<Cloning>& work) {
+      store_, lifetime_.token(), [this, left = slice.left] { return cloning(left); },
+      [this, slice, done = std::move(done)](const Outcome<Cloning>& work) {
         if (!work) return done(work.error());
-        const nfs4::Status status = commit_clone(left, *work);
-        if (status == nfs4::Status::kDQuot && !again) return make_clone_allowance(left, *work, done);
-        if (status != nfs4::Status::kOk || work->end >= left.range.end) return done(status);
-        Clone rest = left;
-        rest.target_offset += work->end - left.range.begin;
-        rest.range.begin = work->end;
-        loop_.at_own_turn(lifetime_.guard([this, rest, done] { clone_slice(rest, false, done); }));
+        const nfs4::Status status = commit_clone(slice, *work);
+        if (status == nfs4::Status::kDQuot && !slice.allowed) return make_clone_allowance(slice, *work, done);
+        if (status != nfs4::Status::kOk || work->end >= slice.left.range.end) return done(status);
+        CloneSlice rest{.left = slice.left};
+        rest.left.target_offset += work->end - slice.left.range.begin;
+        rest.left.range.begin = work->end;
+        loop_.at_own_turn(lifetime_.guard([this, rest, done] { clone_slice(rest, done); }));
       });
 }
 
-void FileSpace::make_clone_allowance(const Clone& left, const Cloning& work, Done done) {
+void FileSpace::make_clone_allowance(const CloneSlice& slice, const Cloning& work, Done done) {
+  const InodeId target = slice.left.target;
   const auto growth = static_cast<uint64_t>(std::max<int64_t>(work.extents.growth(), 0));
-  make_allowance(
-      left.target, clock_.now() + kRoomPatience,
-      [this, left, growth] { return who_lacks(left.target, growth); },
-      [this, left, done = std::move(done)](nfs4::Status allowed) {
-        if (allowed != nfs4::Status::kOk) return done(allowed);
-        clone_slice(left, true, done);
-      });
+  make_allowance({.inode = target,
+                  .until = clock_.now() + kRoomPatience,
+                  .who_lacks = [this, target, growth] { return who_lacks(target, growth); },
+                  .done =
+                      [this, slice, done = std::move(done)](nfs4::Status allowed) {
+                        if (allowed != nfs4::Status::kOk) return done(allowed);
+                        clone_slice({.left = slice.left, .allowed = true}, done);
+                      },
+                  .keeps_own = true});
 }
 
 // The flag of the other file goes first: a crash in front of the second batch leaves it without a reason, no more.
-nfs4::Status FileSpace::commit_clone(const Clone& left, const Cloning& work) {
+nfs4::Status FileSpace::commit_clone(const CloneSlice& slice, const Cloning& work) {
+  const Clone& left = slice.left;
   if (work.owner != nullptr && (work.owner->flags & kInodeShares) == 0) {
     const auto flagged = names_.update(work.owner->id, {.shares = true, .space_only = true});
     if (!flagged) return flagged.error();

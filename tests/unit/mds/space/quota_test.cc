@@ -46,6 +46,21 @@ struct UnderQuota : ::testing::Test {
       if (text(file, 1) == text(other, 1)) return file;
     }
   }
+  // Of many extents, with holes between them.
+  InodeId create_in_pieces(const std::string& name, uint32_t user) {
+    const InodeId file = create(name, user);
+    for (uint64_t i = 0; i < 9; ++i)
+      EXPECT_EQ(world.write(file, i * (64 << 10), text(file, kGrainSize)), Status::kOk) << i;
+    EXPECT_GE(world.extents(file).size(), 9U);
+    return file;
+  }
+  uint64_t cost_of_clone(InodeId source) {
+    const InodeId probe = create("probe", 8);
+    EXPECT_EQ(world.clone({.client = kBob, .source = source, .target = probe}), Status::kOk);
+    const uint64_t cost = world.stat(probe)->space_used;
+    EXPECT_EQ(world.set_size(probe, 0), Status::kOk);
+    return cost;
+  }
   // What is asked before it gets other owners.
   std::optional<Status> chown(InodeId file, const InodeUpdate& owners) {
     std::optional<Status> answer;
@@ -145,6 +160,38 @@ TEST_F(UnderQuota, ForACloneToo) {
   limit(kMiB);
   const InodeId second = create_like(source, "second");
   EXPECT_EQ(world.clone({.client = kBob, .source = source, .target = second}), Status::kDQuot);
+}
+
+// In batches: what is behind the end of the target by then is the clone's own, and not to be given up for the rest.
+TEST_F(UnderQuota, ACloneOfManyPiecesIsWholeOrRefused) {
+  const InodeId source = create_in_pieces("source", 8);
+  const std::string bytes = world.read(source, 0, world.stat(source)->size);
+  const uint64_t cost = cost_of_clone(source);
+  const InodeId target = create_like(source, "target");
+  for (uint64_t bytes_left = kGrainSize; bytes_left < cost; bytes_left += kGrainSize) {
+    SCOPED_TRACE(bytes_left);
+    limit(bytes_left);
+    EXPECT_EQ(world.clone({.client = kBob, .source = source, .target = target, .slice = 2}), Status::kDQuot);
+    EXPECT_EQ(world.stat(target)->size, 0U);
+    EXPECT_EQ(used(), 0U);
+  }
+  limit(cost);
+  EXPECT_EQ(world.clone({.client = kBob, .source = source, .target = target, .slice = 2}), Status::kOk);
+  EXPECT_TRUE(world.read(target, 0, bytes.size()) == bytes);
+}
+
+TEST_F(UnderQuota, WhatIsAheadOfItsTargetIsGivenUpForACloneOfManyPieces) {
+  const InodeId source = create_in_pieces("source", 8);
+  const uint64_t cost = cost_of_clone(source);
+  const InodeId target = create_like(source, "target");
+  for (uint64_t at = 0; at < 9 * kMiB; at += kMiB)
+    ASSERT_EQ(world.write(target, at, text(target, kMiB)), Status::kOk) << at;
+  ASSERT_GT(used(), 9 * kMiB) << "some is ahead";
+  limit(9 * kMiB + cost);
+  const FileClone::What what{
+      .client = kBob, .source = source, .target = target, .target_offset = 32 * kMiB, .slice = 2};
+  EXPECT_EQ(world.clone(what), Status::kOk);
+  EXPECT_EQ(used(), 9 * kMiB + cost);
 }
 
 TEST_F(UnderQuota, ForANewOwnerTooWhoIsRefusedBeforeTheFileIsCut) {
