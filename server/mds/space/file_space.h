@@ -102,8 +102,8 @@ class FileSpace {
     InodeId target = kNoInode;
     uint64_t target_offset = 0;
     InodeUpdate update;  // of the target; size and memory are set here
-    // Where the target has no bytes yet, so many extents a batch: they are behind its end, on record as ahead of it,
-    // until the last batch makes that longer. Elsewhere it is one batch.
+    // Where the target has no bytes yet, so many extents a batch: they are behind its end, on record as ahead of it
+    // and as a dirty tail, until the last batch makes that longer. Elsewhere it is one batch.
     size_t slice = kClonedPerBatch;
   };
   // kFBig: more than kClonedExtentsMax extents in the place of bytes that the target has, or of memory ahead of it.

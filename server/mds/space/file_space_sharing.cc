@@ -220,6 +220,7 @@ std::vector<LogicalRange> memory_of(const std::vector<Extent>& extents,
 
 struct FileSpace::CloneSlice {
   Clone left;            // what is still to do
+  bool first = true;     // nothing of it is behind the end of the target yet
   bool allowed = false;  // memory was taken back for it: it may be, once
 };
 
@@ -305,7 +306,8 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
 }
 
 // What is ahead of the target goes first, as it would for a quota: what is there from then on is the clone's. What of
-// an unfinished one is behind the end goes again: as nobody could see it, nothing has changed.
+// an unfinished one is behind the end goes again: as nobody could see it, nothing has changed. What cannot be trimmed
+// now is on record as a dirty tail, and as ahead of the file.
 void FileSpace::clone(const Clone& clone, Done done) {
   const auto trimmed = [this, clone](const Done& then) {
     if (!ahead_.contains(clone.target)) return then(nfs4::Status::kOk);
@@ -327,7 +329,7 @@ void FileSpace::clone_slice(const CloneSlice& slice, Done done) {
         const nfs4::Status status = commit_clone(slice, *work);
         if (status == nfs4::Status::kDQuot && !slice.allowed) return make_clone_allowance(slice, *work, done);
         if (status != nfs4::Status::kOk || work->end >= slice.left.range.end) return done(status);
-        CloneSlice rest{.left = slice.left};
+        CloneSlice rest{.left = slice.left, .first = false};
         rest.left.target_offset += work->end - slice.left.range.begin;
         rest.left.range.begin = work->end;
         loop_.at_own_turn(lifetime_.guard([this, rest, done] { clone_slice(rest, done); }));
@@ -343,12 +345,13 @@ void FileSpace::make_clone_allowance(const CloneSlice& slice, const Cloning& wor
                   .done =
                       [this, slice, done = std::move(done)](nfs4::Status allowed) {
                         if (allowed != nfs4::Status::kOk) return done(allowed);
-                        clone_slice({.left = slice.left, .allowed = true}, done);
+                        clone_slice({.left = slice.left, .first = slice.first, .allowed = true}, done);
                       },
                   .keeps_own = true});
 }
 
 // The flag of the other file goes first: a crash in front of the second batch leaves it without a reason, no more.
+// What is behind the end of the target is the source's: a dirty tail, until the last batch.
 nfs4::Status FileSpace::commit_clone(const CloneSlice& slice, const Cloning& work) {
   const Clone& left = slice.left;
   if (work.owner != nullptr && (work.owner->flags & kInodeShares) == 0) {
@@ -365,7 +368,12 @@ nfs4::Status FileSpace::commit_clone(const CloneSlice& slice, const Cloning& wor
   work.unnaming.write_to(batch);
   InodeUpdate update = last ? left.update : InodeUpdate{.space_only = true};
   if (last) update.size = std::max((*target)->size, left.target_offset + left.range.length());
-  if (!last) ahead_.put_on_record(batch, left.target);
+  if (!last) {
+    ahead_.put_on_record(batch, left.target);
+    Extents::mark_tail_dirty(batch, left.target);
+  } else if (!slice.first) {
+    Extents::mark_tail_clean(batch, left.target);
+  }
   update.space_used = (*target)->space_used + static_cast<uint64_t>(work.extents.growth());
   update.shares = true;
   if (const auto updated = names_.update(left.target, update, batch); !updated) return updated.error();

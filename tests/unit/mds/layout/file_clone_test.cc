@@ -104,6 +104,43 @@ TEST_F(FileCloneTest, OfManyPiecesThereIsAllOrNothingWhereverItDies) {
   }
 }
 
+// Who has the target open keeps what is ahead of it: a file that grows shows zeros there, and nothing of the source.
+TEST_F(FileCloneTest, WhatACrashLeavesOfManyPiecesIsNeverSeenThoughTheTargetStaysOpen) {
+  constexpr uint64_t kStep = 64 * 1024;
+  constexpr uint64_t kPieces = 9;
+  constexpr uint64_t kSize = kPieces * kStep;
+  bool ended = false;
+  for (int at = 1; !ended; ++at) {
+    SCOPED_TRACE(at);
+    ASSERT_LT(at, 100);
+    LayoutWorld world{64};
+    const InodeId file = world.create("file");
+    for (int i = 0; i < 25; ++i) world.create("between" + std::to_string(i));
+    const InodeId copy = world.create("copy");
+    const std::string piece(kGrainSize, static_cast<char>('A' + file % 26));
+    for (uint64_t i = 0; i < kPieces; ++i) ASSERT_EQ(world.write(file, i * kStep, piece), Status::kOk);
+    int left = at;
+    bool dead = false;
+    world.store.before_commit = [&] { return !(dead = dead || --left <= 0); };
+    static_cast<void>(world.clone({.client = kBob, .source = file, .target = copy, .slice = 2}));
+    ended = !dead;
+    if (ended) continue;
+    world.crash();  // the process alone: what was committed is there
+    world.store.before_commit = [] { return true; };
+    world.recaller.opens.insert({copy, kBob});
+    world.start();
+    world.pass(Milliseconds(1500));
+    if (world.stat(copy)->size > 0) continue;  // all of it was there
+    if (at % 2 == 0) {
+      EXPECT_EQ(world.set_size(copy, kSize), Status::kOk);
+    } else {
+      EXPECT_EQ(world.write(copy, kSize - 1, std::string(1, '\0')), Status::kOk);
+    }
+    EXPECT_TRUE(world.read(copy, 0, kSize) == zeros(kSize));
+    world.check("grown");
+  }
+}
+
 TEST_F(FileCloneTest, OneThatFailsInTheMiddleLeavesNothing) {
   constexpr uint64_t kStep = 64 * 1024;
   for (uint64_t i = 0; i < 9; ++i)
