@@ -276,8 +276,10 @@ Outcome<FileSpace::Cloning> FileSpace::cloning(const Clone& clone) {
   const bool ends = work.source->size == clone.range.end && work.target->size <= target_end;
   if (clone.range.end % kGrainSize != 0 && !ends) return std::unexpected(nfs4::Status::kDelay);
   const bool unseen = clone.target_offset >= kept_end(work.target->size);
+  // So many that as many extents as there may be are among them, each behind a hole, and one more.
+  constexpr size_t kWholePieces = 2 * kClonedExtentsMax + 2;
   const auto mapped =
-      extents_.map(clone.source, clone.range.begin, length, unseen ? clone.slice : kClonedExtentsMax + 1);
+      extents_.map(clone.source, clone.range.begin, length, unseen ? clone.slice : kWholePieces);
   if (!mapped) return std::unexpected(status_of(mapped.error()));
   std::vector<Extent> extents;
   for (const Mapping& part : *mapped) {

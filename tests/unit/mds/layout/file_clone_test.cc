@@ -141,6 +141,25 @@ TEST_F(FileCloneTest, WhatACrashLeavesOfManyPiecesIsNeverSeenThoughTheTargetStay
   }
 }
 
+// Holes are pieces, too.
+TEST_F(FileCloneTest, OverBytesThatAreThereItIsOneBatchHoweverManyHolesItHas) {
+  constexpr uint64_t kExtents = FileSpace::kClonedExtentsMax / 2 + 100;
+  LayoutWorld world{80};
+  world.obey_recalls();
+  const InodeId file = world.create_sparse("file", kExtents);
+  const InodeId copy = world.create("copy");
+  ASSERT_EQ(world.set_size(copy, world.stat(file)->size), Status::kOk);
+  std::vector<size_t> counts;
+  world.store.before_commit = [&] {
+    counts.push_back(world.extents(copy).size());
+    return true;
+  };
+  ASSERT_EQ(world.clone({.client = kBob, .source = file, .target = copy}), Status::kOk);
+  world.store.before_commit = [] { return true; };
+  EXPECT_EQ(world.extents(copy).size(), kExtents);
+  for (const size_t count : counts) EXPECT_TRUE(count == 0 || count == kExtents) << count;
+}
+
 TEST_F(FileCloneTest, OneThatFailsInTheMiddleLeavesNothing) {
   constexpr uint64_t kStep = 64 * 1024;
   for (uint64_t i = 0; i < 9; ++i)
