@@ -167,6 +167,8 @@ class NoNames final : public mds::NameService {
 
 namespace {
 
+constexpr uint32_t kOwnerOfClones = 7;
+
 mds::Export everything() {
   mds::Export one;
   one.squash = mds::Squash::kNone;
@@ -195,7 +197,7 @@ mds::ServerLimits limits_of(Milliseconds lease, bool delegates, Dice& dice) {
 // What main() builds.
 struct RealMds::Process {
   Process(const std::vector<ServedBrick*>& bricks, const Rows& rows, mds::MemoryStore::Checkpoints copies,
-          const std::string& host_boot, Milliseconds lease, Milliseconds contended, Dice& dice)
+          const std::string& host_boot, Milliseconds lease, Milliseconds contended, size_t slice, Dice& dice)
       : random(dice.next()),
         loop(clock),
         limits(limits_of(lease, contended > Milliseconds(0), dice)),
@@ -215,7 +217,8 @@ struct RealMds::Process {
         delegations(loop, delegation_table, callbacks, state_store, counters, limits.lease, contended),
         layout_callbacks(callbacks, clients, opens, delegation_table, *names, *handles),
         controls(loop, bricks, dice.next()),
-        identity{boot.instance} {
+        identity{boot.instance},
+        clone_slice(slice) {
     (void)must(list->configure(addresses_of(bricks)));
     if (dice.one_in(3)) store.go_cold(Milliseconds(dice.below(3)));
   }
@@ -231,6 +234,7 @@ struct RealMds::Process {
             .lease = limits.lease,
             .metadata_era = boot.era,
             .memory = &controls,
+            .clone_slice = clone_slice,
             .on_fenced = [violated](const std::string& why) { violated("the MDS was fenced: " + why); }});
     names->set_in_use([this](mds::InodeId inode) {
       return layout_callbacks.is_open(inode) || layouts->conflicts().file_in_use(inode);
@@ -265,13 +269,18 @@ struct RealMds::Process {
     service = mds::nfs_service(*compounds, *idle);
   }
 
-  // What was there before is counted a part at each start.
-  void count_quotas() {
+  // What was there before is counted a part at each start. With a limit from the first one on: it holds when all is
+  // counted.
+  void count_quotas(uint64_t limit) {
     constexpr size_t kInodes = 2;
     mds::Quotas& quotas = names->quotas();
-    if (boot.boot_count > 1) (void)must(quotas.begin());
+    if (boot.boot_count > 1 || limit != 0) (void)must(quotas.begin());
     if (quotas.on() && !quotas.counted())
       (void)must(quotas.count(must(quotas.next_slice(kInodes)), clock.wall_now()));
+    const mds::QuotaId owner{mds::QuotaKind::kUser, kOwnerOfClones};
+    if (limit != 0 && boot.boot_count == 1)
+      (void)must(
+          quotas.set_limits(owner, {.space = {.soft = 0, .hard = limit}, .inodes = {}}, clock.wall_now()));
   }
 
   // By either of its names; none: it has not been made yet.
@@ -312,6 +321,7 @@ struct RealMds::Process {
   mds::LayoutCallbacks layout_callbacks;
   BrickControls controls;
   mds::ServerIdentity identity;
+  const size_t clone_slice;
   NoNames name_service;
   std::unique_ptr<mds::DataPlane> layouts;
   std::unique_ptr<mds::LeaseKeeper> leases;
@@ -323,14 +333,16 @@ struct RealMds::Process {
   std::map<const Wire*, std::shared_ptr<WireStream>> streams;
 };
 
-RealMds::RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, Milliseconds lease,
-                 Milliseconds contended, bool quotas, uint64_t seed)
+RealMds::RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, size_t clones,
+                 Milliseconds lease, Milliseconds contended, bool quotas, uint64_t seed)
     : network_(network),
       bricks_(std::move(bricks)),
       files_(files),
+      clones_(clones),
       lease_(lease),
       contended_(contended),
       quotas_(quotas),
+      seed_(seed),
       dice_(seed) {
   network_.serve(*this);
   start();
@@ -352,8 +364,9 @@ void RealMds::make_files() {
     const auto found = process_->find(file);
     if (!found) {
       CHECK(served_.size() == file);
-      auto made =
-          process_->names->create(mds::kRootInode, served(file, {}).name, mds::NewInode{.mode = 0644});
+      const uint32_t owner = file + clones_ < files_ ? 0 : kOwnerOfClones;
+      auto made = process_->names->create(mds::kRootInode, served(file, {}).name,
+                                          mds::NewInode{.mode = 0644, .uid = owner});
       CHECK(made.has_value());
       served_.push_back(served(file, handle_of(made->inode)));
       inodes_.push_back(made->inode->id);
@@ -371,9 +384,9 @@ void RealMds::start() {
 }
 
 void RealMds::serve() {
-  process_ =
-      new Process(bricks_, rows_, copies_, "boot " + std::to_string(host_boots_), lease_, contended_, dice_);
-  if (quotas_) process_->count_quotas();
+  process_ = new Process(bricks_, rows_, copies_, "boot " + std::to_string(host_boots_), lease_, contended_,
+                         1 + seed_ % 3, dice_);
+  if (quotas_) process_->count_quotas(clones_ == 0 || seed_ % 2 == 0 ? 0 : (1 + seed_ / 2 % 3) << 20);
   make_files();
   process_->begin([this](const std::string& what) { on_violation(what); });
   up_ = true;

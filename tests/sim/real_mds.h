@@ -22,9 +22,10 @@ namespace pnfsrdma::sim {
 // what its store has then.
 class RealMds final : public MdsNetwork::Server {
  public:
-  // `contended`: how long a file is not delegated after a recall. 0: none is delegated. `quotas`: they are counted.
-  RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, Milliseconds lease,
-          Milliseconds contended, bool quotas, uint64_t seed);
+  // `contended`: how long a file is not delegated after a recall. 0: none is delegated. `quotas`: they are counted, and
+  // whose the last `clones` of the files are may have a few MiB. The seed says how many extents are cloned in a batch.
+  RealMds(MdsNetwork& network, std::vector<ServedBrick*> bricks, size_t files, size_t clones,
+          Milliseconds lease, Milliseconds contended, bool quotas, uint64_t seed);
   ~RealMds() override;
 
   // It goes up, or is done with something.
@@ -108,9 +109,10 @@ class RealMds final : public MdsNetwork::Server {
 
   MdsNetwork& network_;
   const std::vector<ServedBrick*> bricks_;
-  const size_t files_;
+  const size_t files_, clones_;
   const Milliseconds lease_, contended_;
   const bool quotas_;
+  const uint64_t seed_;
   Dice dice_;
   nfs4::FileHandle root_;
   std::vector<ServedFile> served_;

@@ -372,9 +372,14 @@ class Worker {
     Watched watched(world_, calls_, client_, name(file, "clone"));
     const int error = mount().clone(file, target);
     const SteadyTime ended = watched.ended(error);
-    if (error != 0) return;
+    if (error != 0 && error != EDQUOT) return;
     auto content = mount().contents(target);
     if (!content) return;
+    // All or nothing. (All: an answer was lost, and there is no room for it again.)
+    if (error != 0 && content->empty()) {
+      world_.clones[client_].clear();
+      return;
+    }
     for (uint64_t at = 0; at < kBytesMax; at += kBufferBytes) {
       const size_t from = std::min<uint64_t>(at, content->size());
       const ByteSpan bytes = ByteSpan(*content).subspan(from, std::min(content->size() - from, kBufferBytes));
@@ -402,9 +407,13 @@ class Worker {
     const SteadyTime ended = watched.ended(error);
     // Not all of the range is in the file.
     if (error == EINVAL) world_.clones[client_] = std::move(expected);
-    if (error != 0) return;
+    if (error != 0 && error != EDQUOT) return;
     auto content = mount().contents(target);
     if (!content) return;
+    if (error != 0 && *content == expected) {
+      world_.clones[client_] = std::move(expected);
+      return;
+    }
     if (expected.size() < part.to + part.count) expected.resize(part.to + part.count);
     if (content->size() != expected.size()) {
       world_.violated(fmt::format("the clone of client {} has {} bytes instead of {}", client_,
@@ -431,9 +440,13 @@ class Worker {
         fmt::format("client {} clones file {} out of snapshot {}", client_, sight->file, sight->number));
     const int error = mount().clone_out_of(sight->name, sight->file, target);
     (void)watched.ended(error);
-    if (error != 0) return;
+    if (error != 0 && error != EDQUOT) return;
     auto content = mount().contents(target);
     if (!content) return;
+    if (error != 0 && content->empty()) {
+      world_.clones[client_].clear();
+      return;
+    }
     world_.snapshots->judge(*sight, content, false);
     world_.clones[client_] = *std::move(content);
   }

@@ -92,9 +92,9 @@ void World::make_real() {
     watch_losses(i);
   }
   const Milliseconds contended(options.delegations ? dice.between(1, dice.one_in(2) ? 20 : 500) : 0);
-  real_mds =
-      std::make_unique<RealMds>(mds_network, std::move(known), kFiles + (options.clones ? kClientsMax : 0),
-                                lease, contended, options.quotas, dice.next());
+  const size_t clones = options.clones ? kClientsMax : 0;
+  real_mds = std::make_unique<RealMds>(mds_network, std::move(known), kFiles + clones, clones, lease,
+                                       contended, options.quotas, dice.next());
   real_mds->on_violation = [this](const std::string& what) { violated(what); };
   if (options.trace) real_mds->on_event = [this](const std::string& event) { say("mds: " + event); };
 }

@@ -33,7 +33,7 @@ struct DataPlane::Machinery {
         ranges(parts.clock, parts.loop, parts.names, bricks, space, table, queue, layouts),
         copies(parts.clock, parts.names, space, io, ranges),
         offloads(parts.loop, copies, parts.counters, options.lease),
-        clones(parts.loop, parts.clock, parts.names, bricks, space, queue, layouts),
+        clones(parts.loop, parts.clock, parts.names, bricks, space, queue, layouts, options.clone_slice),
         snapshots(parts.loop, parts.clock, parts.names, space, queue, layouts, io),
         service(bricks, layouts, granter, committer, io, ranges, copies, offloads, clones, paths),
         administration({parts.loop, parts.clock, parts.names.store(), parts.list, bricks, table}) {

@@ -57,6 +57,7 @@ class DataPlane {
     std::vector<initiator::TransportDomain> transports;
     // Instead of that, for tests.
     BlockMemory* memory = nullptr;
+    size_t clone_slice = 0;  // likewise, of FileClone
     // Another MDS with our name has claimed a brick: this one must end. Default: only logged.
     std::function<void(const std::string& why)> on_fenced;
   };

@@ -25,14 +25,15 @@ struct FileClone::Cloning {
 };
 
 FileClone::FileClone(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks,
-                     FileSpace& space, InodeQueue& queue, Layouts& layouts)
+                     FileSpace& space, InodeQueue& queue, Layouts& layouts, size_t slice)
     : loop_(loop),
       clock_(clock),
       names_(names),
       space_(space),
       queue_(queue),
       layouts_(layouts),
-      persister_(loop, names.store(), bricks) {}
+      persister_(loop, names.store(), bricks),
+      slice_(slice != 0 ? slice : FileSpace::kClonedPerBatch) {}
 
 void FileClone::clone(const What& what, Done done) {
   auto work = std::make_shared<Cloning>();
@@ -174,7 +175,7 @@ void FileClone::share(const CloningPointer& work, const Place& place) {
                                .target = work->what.target,
                                .target_offset = place.target.begin,
                                .update = {.mtime = clock_.wall_now(), .clear_setid = work->what.clear_setid},
-                               .slice = work->what.slice};
+                               .slice = work->what.slice != 0 ? work->what.slice : slice_};
   space_.clone(clone, [work](Status status) { finish(work, status); });
 }
 

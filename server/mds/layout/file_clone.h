@@ -27,12 +27,13 @@ class FileClone {
     uint64_t target_offset = 0;
     uint64_t count = 0;        // 0: to the end of the source
     bool clear_setid = false;  // of the target: the writer is not privileged
-    size_t slice = FileSpace::kClonedPerBatch;
+    size_t slice = 0;          // FileSpace::Clone; 0: as usual
   };
   using Done = std::function<void(nfs4::Status)>;
 
+  // `slice`: FileSpace::Clone's, as usual; 0: the default one.
   FileClone(EventLoop& loop, const Clock& clock, Namespace& names, BrickSet& bricks, FileSpace& space,
-            InodeQueue& queue, Layouts& layouts);
+            InodeQueue& queue, Layouts& layouts, size_t slice = 0);
   FileClone(const FileClone&) = delete;
   FileClone& operator=(const FileClone&) = delete;
 
@@ -73,6 +74,7 @@ class FileClone {
   InodeQueue& queue_;
   Layouts& layouts_;
   RangePersister persister_;
+  const size_t slice_;
   Lifetime lifetime_;
 };
 
