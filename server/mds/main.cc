@@ -393,6 +393,7 @@ Result<> serve(const Config& config, const std::string& config_path) {
                                .user_groups = user_groups,
                                .start_count = boot.boot_count,
                                .cluster = cluster_of(cluster.get(), log.get())});
+  administrator.end_layouts_of_gone_exports();
   watch_signals(loop, signals, counters, [&] {
     user_groups.forget();
     reload(config_path, *brick_tls, administrator);

@@ -244,15 +244,28 @@ void Administrator::change_export(uint16_t id, const console::ExportRules& rules
 void Administrator::remove_export(uint16_t id, Done<> done) {
   exports_.remove(id, [this, id, done = std::move(done)](const Result<>& removed) {
     if (!removed) return done(removed);
-    const auto revocation = std::make_shared<Revocation>(parts_.layouts.layouts(), "export-removed",
-                                                         [done](const Result<Revoked>&) { done({}); });
-    walk_layouts(
-        parts_.loop, parts_.layouts.table(), 0, lifetime_.token(),
-        [revocation, id](const HeldLayout& held) {
-          if (held.export_id() == id) revocation->add(held.client(), held.inode());
-        },
-        [revocation] { revocation->end(); });
+    const auto is_of_it = [id](const HeldLayout& held) { return held.export_id() == id; };
+    revoke_layouts("export-removed", is_of_it, [done] { done({}); });
   });
+}
+
+void Administrator::end_layouts_of_gone_exports() {
+  const auto is_gone = [this](const HeldLayout& held) {
+    return parts_.exports.find(held.export_id()) == nullptr;
+  };
+  revoke_layouts("export-gone", is_gone, [] {});
+}
+
+void Administrator::revoke_layouts(std::string_view why, std::function<bool(const HeldLayout& held)> is_meant,
+                                   std::function<void()> done) {
+  const auto revocation = std::make_shared<Revocation>(
+      parts_.layouts.layouts(), why, [done = std::move(done)](const Result<Revoked>&) { done(); });
+  walk_layouts(
+      parts_.loop, parts_.layouts.table(), 0, lifetime_.token(),
+      [revocation, is_meant = std::move(is_meant)](const HeldLayout& held) {
+        if (is_meant(held)) revocation->add(held.client(), held.inode());
+      },
+      [revocation] { revocation->end(); });
 }
 
 void Administrator::recall_layouts_of(uint16_t export_id) {

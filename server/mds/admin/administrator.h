@@ -10,6 +10,7 @@
 #include "server/mds/admin/setting_keeper.h"
 #include "server/mds/admin/snapshot_administration.h"
 #include "server/mds/admin/snapshot_scheduler.h"
+#include "server/mds/grants/held_layout.h"
 #include "server/mds/state/delegations.h"
 #include "server/mds/state/lease_keeper.h"
 
@@ -108,6 +109,8 @@ class Administrator final : public console::Administration {
   Result<console::Job> check_brick(const std::string& brick, const std::string& user) override;
   Result<console::Job> cancel_job(uint64_t id) override { return jobs_.cancel(id); }
 
+  // At a start: those that were got through an export that is not there any more.
+  void end_layouts_of_gone_exports();
   std::vector<std::string> reload(const Config& fresh);
   void change_settings(const std::vector<std::pair<std::string, std::string>>& changes, Done<> done) override;
 
@@ -120,6 +123,9 @@ class Administrator final : public console::Administration {
   ExportKeeper::Effects effects_of_exports();
   // Those that were got through the export.
   void recall_layouts_of(uint16_t export_id);
+  // Those of which it is so; `done` when nobody reaches anything by them any more.
+  void revoke_layouts(std::string_view why, std::function<bool(const HeldLayout& held)> is_meant,
+                      std::function<void()> done);
   SnapshotScheduler::Works scheduled_works();
   // As it is set now.
   void update_schedule();

@@ -501,8 +501,9 @@ void LayoutGranter::answer_now(const WorkPointer& work) {
   const GrantRequest& request = work->request;
   layouts_.end_lost(request.inode, request.client);
   HeldLayout* layout = table_.find(request.inode, request.client);
+  const bool allowed = !request.still_allowed || request.still_allowed();
   // Expelled or revoked while we waited.
-  if (layout == nullptr || layouts_.being_revoked(request.client, request.inode)) {
+  if (layout == nullptr || !allowed || layouts_.being_revoked(request.client, request.inode)) {
     if (work->greedy) layouts_.ask_for_less(*work->greedy);
     return fail(work, nfs4::Status::kLayoutTryLater);
   }

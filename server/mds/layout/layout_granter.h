@@ -28,6 +28,8 @@ struct GrantRequest {
   bool clear_setid = false;              // whoever asks to write is not privileged
   bool wants_end = false;                // he appends: the end of the file for himself, if it can be had
   std::optional<LayoutStateid> stateid;  // the layout's; none when asked under an open stateid
+  // Asked in the turn of the answer: whether what the request was checked by is still so. None: it is.
+  std::function<bool()> still_allowed;
 };
 
 // Gives clients grants on the memory of files. One grant is one segment; a range already held is answered

@@ -204,6 +204,10 @@ class CompoundContext {
   // Exports have changed since the call came: the handles that it names may have ended, and what others make of the
   // current one now is not what the client knows.
   bool exports_changed() const { return services.exports.version() != exports_version_; }
+  // Says later whether they have not; may outlive this.
+  std::function<bool()> exports_stay() const {
+    return [&exports = services.exports, version = exports_version_] { return exports.version() == version; };
+  }
 
   bool in_grace() const;
   // For an operation that makes or reclaims state (RFC 8881, 8.4.2.1 and 18.51.3): reclaims in grace,

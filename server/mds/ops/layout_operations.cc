@@ -159,6 +159,8 @@ nfs4::LayoutGetResponse DataService::layout_get(CompoundContext& context,
   request.range = range_of(arguments.offset, arguments.length);
   request.min_length = arguments.min_length;
   request.max_bytes = std::min(arguments.max_count, context.reply_room);
+  // Layouts under an export that changes are looked for then, once: what is answered later must not be among them.
+  request.still_allowed = context.exports_stay();
   using Answer = LayoutGranter::Answer;
   TRY_ASSIGN(const Answer answer, context.suspension.ask<Answer>([&](auto done) {
     const FileAct act = writes ? FileAct::kChange : FileAct::kUse;

@@ -96,11 +96,12 @@ class AdminWorld {
     server.opens.add(std::move(open));
   }
   // With so many grants of a grain each, beside one another in the file.
-  void add_layout(ClientId client, InodeId inode, size_t grants = 1) {
+  void add_layout(ClientId client, InodeId inode, size_t grants = 1, uint16_t export_id = 0) {
     auto& table = const_cast<LayoutTable&>(layouts.mds->table());  // past the brick
     std::array<std::byte, 12> other{};
     store_big_endian(other.data() + 4, next_++);
     HeldLayout& layout = table.add(inode, client, other);
+    layout.set_handle(export_id, 1, false);
     for (uint64_t at = 0; at < grants; ++at) {
       table.add_grant(layout, {.grant = next_++,
                                .file = {at * kGrainSize, (at + 1) * kGrainSize},

@@ -49,6 +49,7 @@ class FakeBrick final : public brick::Control {
   }();
   std::string owner;                 // who claimed last
   bool hold_withdrawals = false;     // withdraw and close_session are answered by release()
+  bool hold_exposures = false;       // expose, likewise
   bool hold_zeroing = false;         // zero, likewise
   bool hold_copies = false;          // copy, likewise
   bool hold_persists = false;        // persist, likewise
@@ -63,7 +64,7 @@ class FakeBrick final : public brick::Control {
 
   size_t count(const std::string& name) const { return std::count(calls.begin(), calls.end(), name); }
   void release() {
-    hold_withdrawals = hold_zeroing = hold_frees = hold_copies = hold_persists = false;
+    hold_withdrawals = hold_exposures = hold_zeroing = hold_frees = hold_copies = hold_persists = false;
     for (const auto& answer : std::exchange(held_, {})) loop_.post(answer);
   }
   // It took its MDS for dead. The connection stays.
@@ -247,7 +248,7 @@ class FakeBrick final : public brick::Control {
     });
   }
   void expose(const brick::ExposeArguments& arguments, Done<brick::ExposeResult> done) override {
-    run("expose", done, [&] {
+    run("expose", hold(hold_exposures, done), [&] {
       return checked<brick::ExposeResult>(arguments.epoch, [&](brick::ExposeResult& result) {
         if (!sessions.contains(arguments.client)) return brick::Status::kNotFound;
         if (grants.size() >= registrations) return brick::Status::kLimit;

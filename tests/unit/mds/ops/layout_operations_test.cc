@@ -483,6 +483,39 @@ TEST_F(LayoutOperations, LayoutReturnAndCloseEndWhatIsHeldUnderAHandleThatHasLap
             Status::kOk);
 }
 
+// The administrator is answered when all layouts under the export have ended: none may come behind that.
+TEST_F(LayoutOperations, ALayoutGetThatWasUnderWayWhenExportsChangedGetsNone) {
+  const auto turns = [&] {
+    for (int turn = 0; turn < 60; ++turn) host.turn();
+  };
+  // What it answers when that has happened meanwhile.
+  const auto status_behind = [&](const std::function<void()>& change) {
+    brick.hold_exposures = true;
+    const auto reply =
+        server.begin({client.next_sequence(), nfs4::PutFileHandleArguments{file.handle}, wish(file.stateid)});
+    turns();
+    EXPECT_EQ(*reply, nullptr);
+    change();
+    brick.release();
+    turns();
+    EXPECT_NE(*reply, nullptr);
+    return xdr::decode_from<nfs4::CompoundResults>(**reply)->status;
+  };
+  EXPECT_EQ(status_behind([] {}), Status::kOk);
+  EXPECT_EQ(module.table().layouts(), 1U);
+  const InodeId inode = server.names->lookup(kRootInode, "f").value()->id;
+  module.layouts().give_back(client.id, inode, {0, kEndOfFile}, nfs4::IoMode::kAny, [] {});
+  turns();
+  const Export all = *server.exports.all().front();
+  Export some = all;
+  some.clients = {Network::parse("192.0.2.0/24").value()};
+  EXPECT_EQ(status_behind([&] { server.exports.change(some); }), Status::kLayoutTryLater);
+  server.exports.change(all);
+  EXPECT_EQ(status_behind([&] { server.exports.remove(all.id); }), Status::kLayoutTryLater);
+  EXPECT_EQ(module.table().layouts(), 0U);
+  EXPECT_TRUE(brick.grants.empty());
+}
+
 TEST_F(LayoutOperations, LayoutReturnOfAPartLeavesTheStateidOfAllOfItDoesNot) {
   const nfs4::Stateid held = layout();
   const auto part = give_back(giving_back(held, 4096));
