@@ -340,9 +340,10 @@ Result<> serve(const Config& config, const std::string& config_path) {
   delegations.set_unused([&](InodeId inode) {
     if (!opens.is_open(inode)) layouts.conflicts().on_last_close({inode}, [] {});
   });
-  delegations.set_fence([&](ClientId client, InodeId inode, std::function<void()> done) {
-    layouts.conflicts().before_delegation_revoked(client, inode, std::move(done));
-  });
+  delegations.set_fence(
+      [&](ClientId client, InodeId inode, std::function<void(LayoutConflicts::Fence)> done) {
+        layouts.conflicts().before_delegation_revoked(client, inode, std::move(done));
+      });
   LeaseKeeper leases(clients, sessions, opens, locks, delegations, state_store, layouts.conflicts(),
                      counters);
 

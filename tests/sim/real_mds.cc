@@ -242,7 +242,8 @@ struct RealMds::Process {
     delegations.set_unused([this](mds::InodeId inode) {
       if (!opens.is_open(inode)) layouts->conflicts().on_last_close({inode}, [] {});
     });
-    delegations.set_fence([this](mds::ClientId client, mds::InodeId inode, std::function<void()> done) {
+    delegations.set_fence([this](mds::ClientId client, mds::InodeId inode,
+                                 std::function<void(mds::LayoutConflicts::Fence)> done) {
       layouts->conflicts().before_delegation_revoked(client, inode, std::move(done));
     });
     leases = std::make_unique<mds::LeaseKeeper>(clients, sessions, opens, locks, delegations, state_store,

@@ -65,6 +65,7 @@ struct LayoutGranter::Work {
   GrantRequest request;
   InodeQueue::Turn turn;
   Done done;
+  uint64_t fences = 0;                  // Layouts::fences() when it came
   ByteRange needed;                     // what the answer must cover
   std::deque<Extent> gaps;              // to expose, in order
   ByteRange filled;                     // where memory came for holes
@@ -94,6 +95,7 @@ void LayoutGranter::grant(const GrantRequest& request, Done done) {
   work->request = request;
   work->request.max_bytes = std::min(request.max_bytes, kAnswerBytesMax);
   work->done = std::move(done);
+  work->fences = layouts_.fences(request.client);
   // Before the queue: a recall that an operation in front of us waits for would keep us waiting for
   // ourselves.
   when_present(work, [this, work] {
@@ -120,7 +122,8 @@ void LayoutGranter::when_present(const WorkPointer& work, std::function<void()> 
 }
 
 std::optional<nfs4::Status> LayoutGranter::refusal(const GrantRequest& request) {
-  if (layouts_.gone(request.client) || layouts_.being_revoked(request.client, request.inode))
+  if (layouts_.gone(request.client) || layouts_.being_revoked(request.client, request.inode) ||
+      layouts_.fenced(request.client, request.inode))
     return nfs4::Status::kLayoutTryLater;
   if (layouts_.reserved_against(request.inode, request.client)) return nfs4::Status::kLayoutTryLater;
   if (request.mode == IoMode::kReadWrite && layouts_.writers_stopped()) return nfs4::Status::kLayoutTryLater;
@@ -501,7 +504,8 @@ void LayoutGranter::answer_now(const WorkPointer& work) {
   const GrantRequest& request = work->request;
   layouts_.end_lost(request.inode, request.client);
   HeldLayout* layout = table_.find(request.inode, request.client);
-  const bool allowed = !request.still_allowed || request.still_allowed();
+  const bool allowed =
+      layouts_.fences(request.client) == work->fences && (!request.still_allowed || request.still_allowed());
   // Expelled or revoked while we waited.
   if (layout == nullptr || !allowed || layouts_.being_revoked(request.client, request.inode)) {
     if (work->greedy) layouts_.ask_for_less(*work->greedy);

@@ -69,7 +69,7 @@ class Layouts final : public LayoutConflicts {
   bool may_be_used_by_others(uint64_t inode, uint64_t client) const override;
   void on_orphaned(uint64_t inode) override;
   void on_last_close(std::vector<uint64_t> files, std::function<void()> done) override;
-  void before_delegation_revoked(uint64_t client, uint64_t inode, std::function<void()> done) override;
+  void before_delegation_revoked(uint64_t client, uint64_t inode, std::function<void(Fence)> done) override;
   void on_client_gone(uint64_t client, std::function<void()> done) override;
   nfs4::Status test_stateid(uint64_t client, const LayoutStateid& stateid) const override;
   nfs4::Status free_stateid(uint64_t client, const LayoutStateid& stateid) override;
@@ -121,6 +121,9 @@ class Layouts final : public LayoutConflicts {
   bool gone(uint64_t client) const { return gone_.contains(client); }
   // Its layout of the file is being revoked: it must not learn that by being granted the next one.
   bool being_revoked(uint64_t client, uint64_t inode) const { return endings_.by_force(client, inode); }
+  // before_delegation_revoked() keeps the client from this file; how often it has done so with any file of the client.
+  bool fenced(uint64_t client, uint64_t inode) const { return fenced_->contains({client, inode}); }
+  uint64_t fences(uint64_t client) const;
   void ask_for_less(uint64_t client);
 
   const Recalls& recalls() const { return recalls_; }
@@ -256,6 +259,9 @@ class Layouts final : public LayoutConflicts {
   std::map<uint64_t, std::set<std::array<std::byte, 12>>> revoked_;  // by client
   std::unordered_map<uint64_t, Reservation> reserved_;
   std::unordered_map<uint64_t, SteadyTime> end_shared_;  // until then
+  using Fenced = std::multiset<std::pair<uint64_t, uint64_t>>;
+  std::shared_ptr<Fenced> fenced_ = std::make_shared<Fenced>();  // client, file; a Fence may outlive us
+  std::unordered_map<uint64_t, uint64_t> fences_;                // ever, by client
   Endings endings_;
   std::map<BrickNumber, Loss> lost_;
   std::unordered_set<uint64_t> reaping_;

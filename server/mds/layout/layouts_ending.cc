@@ -120,11 +120,19 @@ void Layouts::revoke_layout(uint64_t client, uint64_t inode,
   });
 }
 
-void Layouts::before_delegation_revoked(uint64_t client, uint64_t inode, std::function<void()> done) {
-  const Join join(std::move(done));
+void Layouts::before_delegation_revoked(uint64_t client, uint64_t inode, std::function<void(Fence)> done) {
+  ++fences_[client];
+  const auto place = fenced_->emplace(client, inode);
+  Fence fence{&*place, [fenced = fenced_, place](const void*) { fenced->erase(place); }};
+  const Join join([done = std::move(done), fence = std::move(fence)] { done(fence); });
   endings_.join(client, inode, kAllOfIt, join);
   revoke_layout(client, inode, [end = join.part()](std::optional<size_t>) { end(); });
   join.end();
+}
+
+uint64_t Layouts::fences(uint64_t client) const {
+  const auto found = fences_.find(client);
+  return found == fences_.end() ? 0 : found->second;
 }
 
 // Not before: a client that knows takes what it has under way for dead, and writes by another way.
@@ -255,6 +263,7 @@ void Layouts::forget_client(const ForgettingPointer& client) {
         if (!client->dying.empty() || table_.layouts_of_client(client->client) > 0)
           return loop_.at_own_turn(lifetime_.guard([this, client] { forget_client(client); }));
         revoked_.erase(client->client);
+        fences_.erase(client->client);
         client->done();
       });
 }

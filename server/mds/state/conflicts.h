@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "server/mds/state/recaller.h"
@@ -68,8 +69,12 @@ class LayoutConflicts {
   virtual void on_client_gone(uint64_t client, std::function<void()> done) = 0;
 
   // The client's write delegation of the file is about to be revoked: whoever gets the file next may lock what it has
-  // locked. Its layout of the file is revoked; `done` when it can reach nothing of it.
-  virtual void before_delegation_revoked(uint64_t client, uint64_t inode, std::function<void()> done) = 0;
+  // locked. Its layout of the file is revoked; `done` when it can reach nothing of it. That stays so, and it gets no
+  // layout of the file, until the last copy of the fence is gone; from a LAYOUTGET that was under way not behind that
+  // either.
+  using Fence = std::shared_ptr<const void>;
+  virtual void before_delegation_revoked(uint64_t client, uint64_t inode,
+                                         std::function<void(Fence)> done) = 0;
 
   // TEST_STATEID: NFS4_OK, or NFS4ERR_BAD_STATEID, OLD_STATEID, or ADMIN_REVOKED for one revoked and not yet
   // freed.

@@ -260,7 +260,12 @@ void Delegations::expire(const StateidOther& other) {
   }
   const DelegationState& state = *table_.find(other);
   if (state.kind != DelegationKind::kWrite) return revoke(other);
-  fence_(state.client, state.inode, lifetime_.guard([this, other] { revoke(other); }));
+  fence_(state.client, state.inode, lifetime_.guard([this, other](std::shared_ptr<const void> fence) {
+    const auto revoked = pending_.find(other);
+    if (revoked == pending_.end()) return;
+    revoked->second.fence = std::move(fence);
+    revoke(other);
+  }));
 }
 
 // Nothing is left to do where it has been returned meanwhile.

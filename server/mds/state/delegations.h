@@ -46,8 +46,10 @@ class Delegations {
   void set_unused(std::function<void(uint64_t inode)> unused) { unused_ = std::move(unused); }
 
   // Called before a write delegation that its holder does not return is revoked: others may have from then on what he
-  // has locked, so he must not write by himself. It calls `done` once, at once or later, when he cannot.
-  using Fence = std::function<void(ClientId client, uint64_t inode, std::function<void()> done)>;
+  // has locked, so he must not write by himself. It calls `done` once, at once or later, when he cannot; and he cannot
+  // as long as what `done` gets is kept: until the revocation is on record.
+  using Fence = std::function<void(ClientId client, uint64_t inode,
+                                   std::function<void(std::shared_ptr<const void>)> done)>;
   void set_fence(Fence fence) { fence_ = std::move(fence); }
 
   // As long as one of these lives nobody gets a delegation of the file that the act conflicts with, but the client
@@ -120,8 +122,9 @@ class Delegations {
   struct Pending {
     EventLoop::TimerId lease_timer = 0;
     EventLoop::TimerId retry_timer = 0;
-    SteadyTime until, bound;  // when it is revoked: now, and at most
-    bool is_gone = false;     // it cannot be returned
+    SteadyTime until, bound;            // when it is revoked: now, and at most
+    bool is_gone = false;               // it cannot be returned
+    std::shared_ptr<const void> fence;  // it is being revoked
   };
   // A holder is being asked for attributes.
   struct Asking {
@@ -176,7 +179,7 @@ class Delegations {
   Counters& counters_;
   const Milliseconds lease_, contended_for_;
   std::function<void(uint64_t)> unused_;
-  Fence fence_ = [](ClientId, uint64_t, const std::function<void()>& done) { done(); };
+  Fence fence_ = [](ClientId, uint64_t, const auto& done) { done(nullptr); };
   std::shared_ptr<Holds> holds_ = std::make_shared<Holds>();  // a Hold may outlive us
   std::unordered_map<StateidOther, Pending, StateidOtherHash> pending_;
   std::multimap<uint64_t, std::shared_ptr<Waiting>> waiting_;  // by file

@@ -91,7 +91,8 @@ MetadataServer::MetadataServer(const Host& host_in)
   delegations.set_unused([this](mds::InodeId inode) {
     if (!opens.is_open(inode)) layouts.conflicts().on_last_close({inode}, [] {});
   });
-  delegations.set_fence([this](mds::ClientId client, mds::InodeId inode, std::function<void()> done) {
+  delegations.set_fence([this](mds::ClientId client, mds::InodeId inode,
+                               std::function<void(mds::LayoutConflicts::Fence)> done) {
     layouts.conflicts().before_delegation_revoked(client, inode, std::move(done));
   });
   const auto expiring =

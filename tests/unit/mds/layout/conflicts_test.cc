@@ -256,6 +256,49 @@ TEST_F(Conflicts, AClientThatIsGoneIsFencedFirst) {
   world.check("gone");
 }
 
+// From the fence until its delegation is off the record others may lock what it has locked.
+TEST_F(Conflicts, WhoIsFencedFromAFileGetsNoLayoutOfItUntilTheFenceGoes) {
+  written(10000);
+  LayoutConflicts::Fence fence;
+  world.mds->conflicts().before_delegation_revoked(kAlice, file, [&](auto made) { fence = std::move(made); });
+  world.settle();
+  ASSERT_NE(fence, nullptr);
+  EXPECT_TRUE(world.brick.grants.empty());
+  const auto get = [&](uint64_t client, InodeId of) {
+    const auto got = world.get(client, of, IoMode::kRead, 0, 4096);
+    return got ? Status::kOk : got.error();
+  };
+  EXPECT_EQ(get(kAlice, file), Status::kLayoutTryLater);
+  EXPECT_EQ(get(kBob, file), Status::kOk);
+  const InodeId other = world.create("other");
+  ASSERT_EQ(world.write(other, 0, std::string(100, static_cast<char>('A' + other % 26))), Status::kOk);
+  EXPECT_EQ(get(kAlice, other), Status::kOk);
+  fence = nullptr;
+  EXPECT_EQ(get(kAlice, file), Status::kOk);
+}
+
+TEST_F(Conflicts, ALayoutGetThatIsUnderWayAtAFenceGetsNone) {
+  written(10000);
+  EXPECT_TRUE(world.give_back(kAlice, file));
+  std::optional<LayoutGranter::Answer> answer;
+  world.brick.hold_exposures = true;
+  world.mds->granter().grant(
+      {.client = kAlice, .inode = file, .mode = IoMode::kReadWrite, .range = {0, 4096}, .min_length = 4096},
+      [&](LayoutGranter::Answer got) { answer = std::move(got); });
+  world.settle();
+  ASSERT_FALSE(answer);
+  bool done = false;
+  world.mds->conflicts().before_delegation_revoked(kAlice, file, [&](const auto&) { done = true; });
+  world.settle();
+  ASSERT_TRUE(done) << "it has no layout, and the fence has gone again";
+  world.brick.release();
+  world.settle();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->error(), Status::kLayoutTryLater);
+  EXPECT_TRUE(world.brick.grants.empty());
+  EXPECT_EQ(world.mds->table().layouts(), 0U);
+}
+
 TEST_F(Conflicts, SpaceAheadIsGivenBackAtTheLastClose) {
   world.recaller.opens.insert({file, kAlice});
   written(3 << 20);

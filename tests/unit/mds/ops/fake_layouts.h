@@ -53,9 +53,11 @@ class FakeLayouts final : public LayoutConflicts {
     gone.push_back(client);
     hold ? held.push_back(done) : done();
   }
-  void before_delegation_revoked(uint64_t client, uint64_t inode, std::function<void()> done) override {
+  void before_delegation_revoked(uint64_t client, uint64_t inode, std::function<void(Fence)> done) override {
     fenced.emplace_back(client, inode);
-    hold ? held.push_back(done) : done();
+    const auto made = std::make_shared<const int>(0);
+    fence = made;
+    hold ? held.push_back([done, made] { done(made); }) : done(made);
   }
   nfs4::Status test_stateid(uint64_t, const LayoutStateid&) const override {
     return nfs4::Status::kBadStateid;
@@ -83,6 +85,7 @@ class FakeLayouts final : public LayoutConflicts {
   std::vector<uint64_t> closed;
   std::vector<uint64_t> gone;
   std::vector<std::pair<uint64_t, uint64_t>> fenced;  // client, file
+  std::weak_ptr<const void> fence;                    // the last one
 
  private:
   Namespace& names_;

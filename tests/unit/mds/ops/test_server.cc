@@ -45,9 +45,10 @@ TestServer::TestServer(TestHost& host_in, std::vector<Export> exported, bool sam
   delegations.set_unused([this](InodeId inode) {
     if (!opens.is_open(inode)) services.layouts.on_last_close({inode}, [] {});
   });
-  delegations.set_fence([this](ClientId client, InodeId inode, std::function<void()> done) {
-    services.layouts.before_delegation_revoked(client, inode, std::move(done));
-  });
+  delegations.set_fence(
+      [this](ClientId client, InodeId inode, std::function<void(LayoutConflicts::Fence)> done) {
+        services.layouts.before_delegation_revoked(client, inode, std::move(done));
+      });
   const auto expiring =
       recover_state({.same_host_boot = same_boot, .lease_before = host.lease_before}, state_store, clients,
                     opens, locks, delegation_table, grace, limits.lease);

@@ -242,6 +242,24 @@ TEST_F(WriteDelegationTest, ItIsRevokedWhenItsHolderCannotWriteByHimself) {
   EXPECT_EQ(open_by(held, kShareBoth), Status::kDelegRevoked);
 }
 
+TEST_F(WriteDelegationTest, ThatStaysSoUntilTheRevocationIsOnRecord) {
+  begin();
+  const auto held = write_delegation();
+  ask(*other_, write_open());
+  server_->layouts.hold = true;
+  let_it_be_revoked();
+  host_.store.stall(1);
+  server_->layouts.release();
+  turns();
+  EXPECT_FALSE(shown_as_revoked());
+  EXPECT_FALSE(server_->layouts.fence.expired());
+  server_->clients.lengthen_leases(Milliseconds(30'000));
+  pass(Milliseconds(1000));
+  EXPECT_TRUE(shown_as_revoked());
+  EXPECT_TRUE(server_->layouts.fence.expired());
+  EXPECT_EQ(open_by(held, kShareBoth), Status::kDelegRevoked);
+}
+
 TEST_F(WriteDelegationTest, OneThatIsReturnedBeforeThatIsNotRevoked) {
   begin();
   const auto held = write_delegation();
