@@ -85,15 +85,40 @@ std::vector<std::shared_ptr<Inode>> CloseQueue::without_data(std::vector<std::sh
 
 void CloseQueue::send(const std::vector<std::shared_ptr<Inode>>& inodes) {
   std::vector<Step> steps;
+  std::vector<Step> with_locks;
   for (const auto& inode : inodes) {
     const auto owed = inode->begin_close();
-    if (owed && owed->open) steps.push_back({inode, owed->open->stateid, true, owed->open->credential});
-    if (!owed || !owed->delegation) continue;
-    locks_.run(*inode);
-    // It may have been reclaimed meanwhile.
-    if (const auto stateid = inode->delegation())
-      steps.push_back({inode, *stateid, false, owed->delegation->user});
+    if (!owed) continue;
+    const bool hands_over = owed->delegation && inode->locks().are_here();
+    std::vector<Step>& of = hands_over ? with_locks : steps;
+    if (owed->open) of.push_back({inode, owed->open->stateid, true, owed->open->credential});
+    if (owed->delegation) of.push_back({inode, owed->delegation->stateid, false, owed->delegation->user});
   }
+  send(steps);
+  for (Step& step : with_locks) {
+    if (step.is_open) continue;
+    locks_.run(*step.inode, [this] { send_without_locks(); });
+    // It may have been reclaimed meanwhile.
+    step.stateid = step.inode->delegation().value_or(step.stateid);
+  }
+  send(with_locks);
+}
+
+void CloseQueue::send_without_locks() {
+  std::vector<std::shared_ptr<Inode>> due;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto at = waiting_.begin(); at != waiting_.end() && due.size() < kBatch;) {
+      const bool hands_over = (*at)->locks().are_here();
+      if (!hands_over) due.push_back(std::move(*at));
+      at = hands_over ? std::next(at) : waiting_.erase(at);
+    }
+    is_urgent_ = is_urgent_ && !waiting_.empty();
+  }
+  if (!due.empty()) send(due);
+}
+
+void CloseQueue::send(std::span<const Step> steps) {
   const size_t most = std::clamp<size_t>((session_.operations_max() - 1) / 2, 1, kBatch);
   for (std::span<const Step> left = steps; !left.empty();) {
     const auto other = std::ranges::find_if(

@@ -15,8 +15,9 @@
 namespace pnfsrdma::fuse_client {
 
 // The CLOSEs of files that nobody has open any more, and the DELEGRETURNs of those whose delegation ends (behind the
-// LOCKs of what is locked under it), several to a COMPOUND: a program that makes many files waits for none of them,
-// and the server is called once for sixteen. A file that is opened again before its turn stays open at the server.
+// LOCKs of what is locked under it, for which nobody else waits), several to a COMPOUND: a program that makes many
+// files waits for none of them, and the server is called once for sixteen. A file that is opened again before its turn
+// stays open at the server.
 // Thread-safe.
 class CloseQueue {
  public:
@@ -57,6 +58,9 @@ class CloseQueue {
   // Those that hold data are left for later: DELEGRETURN comes behind that.
   std::vector<std::shared_ptr<Inode>> without_data(std::vector<std::shared_ptr<Inode>> inodes);
   void send(const std::vector<std::shared_ptr<Inode>>& inodes);
+  void send(std::span<const Step> steps);
+  // Those of the next ones that have no locks to hand over.
+  void send_without_locks();
   // In one name, each as far as the server gets: how many are done.
   size_t send_some(std::span<const Step> steps);
   void done(const Step& step, bool is_kept_in_mind);

@@ -130,6 +130,12 @@ std::optional<FileLocks::InTheWay> FileLocks::find_in_the_way(LockOwner owner,
   return std::nullopt;
 }
 
+size_t FileLocks::ranges_but_of(LockOwner owner) const {
+  size_t count = 0;
+  for (const auto& [other, entry] : entries_) count += other == owner ? 0 : entry.held.ranges.all().size();
+  return count;
+}
+
 FileLocks::Verdict FileLocks::lock_here(LockOwner owner, const nfs4::LockRange& range, const Held& asker) {
   const std::lock_guard lock(mutex_);
   if (handing_over_) return Verdict::kWait;
@@ -138,10 +144,9 @@ FileLocks::Verdict FileLocks::lock_here(LockOwner owner, const nfs4::LockRange& 
     return Verdict::kAskServer;
   }
   if (find_in_the_way(owner, range)) return Verdict::kInTheWay;
-  if (entries_.size() > kOwnersMax) return Verdict::kTooMany;
   nfs4::RangeLocks ranges = entries_[owner].held.ranges;
   ranges.lock(range);
-  if (ranges.all().size() > nfs4::kLockRangesMax) return Verdict::kTooMany;
+  if (ranges.all().size() + ranges_but_of(owner) > kRangesHereMax) return Verdict::kTooMany;
   are_here_ = true;
   Held& held = entries_[owner].held;
   held.ranges = std::move(ranges);
@@ -164,18 +169,23 @@ void FileLocks::asked_server() {
   --asked_for_;
 }
 
-Result<bool> FileLocks::unlock_here(LockOwner owner, const nfs4::LockRange& range) {
+Result<FileLocks::Verdict> FileLocks::unlock_here(LockOwner owner, const nfs4::LockRange& range) {
   std::unique_lock lock(mutex_);
   while (handing_over_) {
     if (initiator::CancellationScope::cancelled()) return fail(EINTR, "LOCKU");
     changed_.wait_for(lock, std::chrono::seconds(1));
   }
-  if (!are_here_) return false;
-  if (const auto found = entries_.find(owner); found != entries_.end())
-    found->second.held.ranges.unlock(range);
+  if (!are_here_) return Verdict::kAskServer;
+  if (const auto found = entries_.find(owner); found != entries_.end()) {
+    nfs4::RangeLocks ranges = found->second.held.ranges;
+    ranges.unlock(range);
+    const bool more = ranges.all().size() > found->second.held.ranges.all().size();
+    if (more && ranges.all().size() + ranges_but_of(owner) > kRangesHereMax) return Verdict::kTooMany;
+    found->second.held.ranges = std::move(ranges);
+  }
   are_here_ =
       std::ranges::any_of(entries_, [](const auto& entry) { return !entry.second.held.ranges.empty(); });
-  return true;
+  return Verdict::kGiven;
 }
 
 FileLocks::Verdict FileLocks::test_here(LockOwner owner, const nfs4::LockRange& range, bool only_we,

@@ -76,17 +76,21 @@ class FileLocks {
   // --- locks that are decided here ---
 
   // kAskServer: LOCK has to be sent, and asked_server() to follow. kWait: they are here and must not get more.
-  // kTooMany: the server would not take them all when they are handed over.
+  // kTooMany: so many are not handed over in time when the delegation is recalled. It is to end, and the server to be
+  // asked.
   enum class Verdict : uint8_t { kGiven, kInTheWay, kAskServer, kWait, kTooMany };
-  static constexpr size_t kOwnersMax = 4096;
+  // Ranges of one file, of all owners together.
+  static constexpr size_t kRangesHereMax = 1024;
+  static_assert(kRangesHereMax <= nfs4::kLockRangesMax, "the server takes them all, of one owner too");
   // In the turn of the owner, begin(); who asks has in `asker` what a Held says of him. Only while no other client can
   // lock (Inode::lock).
   Verdict lock_here(LockOwner owner, const nfs4::LockRange& range, const Held& asker);
   // The same when others may have locks by now.
   Verdict lock_at_server();
   void asked_server();
-  // False: they are the server's. Waits for a hand-over. EINTR: whoever asks is gone (initiator::CancellationScope).
-  Result<bool> unlock_here(LockOwner owner, const nfs4::LockRange& range);
+  // kAskServer: they are the server's; or kTooMany, where a hole makes two of one. Waits for a hand-over. EINTR:
+  // whoever asks is gone (initiator::CancellationScope).
+  Result<Verdict> unlock_here(LockOwner owner, const nfs4::LockRange& range);
   // What is in the way of a lock. kWait: as above. `only_we`: no other client can lock.
   struct InTheWay {
     LockOwner owner;
@@ -122,6 +126,7 @@ class FileLocks {
   void count_lost();
   void drop_if_empty(LockOwner owner);
   bool any_at_server() const;
+  size_t ranges_but_of(LockOwner owner) const;
   std::optional<InTheWay> find_in_the_way(LockOwner owner, const nfs4::LockRange& range) const;
 
   mutable Mutex mutex_;

@@ -128,7 +128,8 @@ Result<bool> LockCalls::lock_here(const LockWish& wish) {
       case FileLocks::Verdict::kAskServer:
         return false;
       case FileLocks::Verdict::kTooMany:
-        return fail(ENOLCK, "LOCK: too many in this file");
+        delegations_.end(wish.inode);
+        [[fallthrough]];
       case FileLocks::Verdict::kWait:
         TRY(await_hand_over(wish));
     }
@@ -229,7 +230,13 @@ Result<> LockCalls::unlock(Inode& inode, LockOwner owner, const nfs4::LockRange&
   const Turn turn(locks, owner);
   if (!turn.mine()) return fail(EINTR, "LOCKU");
   // Of an owner that has asked the server before, the stateid is still to be given up.
-  TRY_ASSIGN(const bool here, locks.unlock_here(owner, range));
+  TRY_ASSIGN(FileLocks::Verdict verdict, locks.unlock_here(owner, range));
+  while (verdict == FileLocks::Verdict::kTooMany) {
+    delegations_.end(inode.shared_from_this());
+    if (!locks.await_hand_over()) return fail(EINTR, "LOCKU");
+    TRY_ASSIGN(verdict, locks.unlock_here(owner, range));
+  }
+  const bool here = verdict == FileLocks::Verdict::kGiven;
   if (here && !(last && locks.held(owner).stateid)) return {};
   settle_doubt(inode, owner);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "fuse-client/delegations.h"
 #include "fuse-client/file_locks.h"
 #include "fuse-client/inode.h"
 #include "shared/base/result.h"
@@ -31,8 +32,9 @@ struct LockWish {
 // ETIMEDOUT, ESHUTDOWN, EIO, EBADF (the file is not open that way).
 class LockCalls {
  public:
-  // Both outlive it.
-  LockCalls(initiator::Session& session, const Clock& clock) : session_(session), clock_(clock) {}
+  // All outlive it.
+  LockCalls(initiator::Session& session, Delegations& delegations, const Clock& clock)
+      : session_(session), delegations_(delegations), clock_(clock) {}
 
   // `here`: without the server, under a write delegation: nobody else has changed the file. Else its attributes from
   // when the lock was given, if the server told them.
@@ -65,6 +67,7 @@ class LockCalls {
   Result<bool> reclaim_owner(Inode& inode, const nfs4::Stateid& open, FileLocks::Held& held, LockOwner owner);
 
   initiator::Session& session_;
+  Delegations& delegations_;
   const Clock& clock_;
 };
 

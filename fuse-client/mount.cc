@@ -201,10 +201,10 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   const auto root_inode = std::make_shared<Inode>(root.handle, root.attributes.status.st_ino);
   (void)root_inode->learn(root.attributes, root.asked_at, options.attributes, std::nullopt);
   inodes.set_root(root_inode);
-  LockCalls lock_calls(*session, clock);
   BlockedLocks blocked_locks;
   CloseQueue closes(*session);
   Delegations delegations(closes);
+  LockCalls lock_calls(*session, delegations, clock);
   Beliefs beliefs(clock, *session, delegations, options.attributes);
   mds.bring_attributes(client::stat_attributes(), [&](const auto& handle, const auto&... said) {
     if (const auto inode = inodes.find(handle)) beliefs.learn_with_write(*inode, said...);

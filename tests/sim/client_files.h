@@ -98,9 +98,9 @@ class ClientFiles {
   const bool delegates_;
   const fuse_client::AttributeTimeouts timeouts_ = kTimeouts;
   fuse_client::InodeTable inodes_;
-  fuse_client::LockCalls lock_calls_;
   fuse_client::CloseQueue closes_;
   fuse_client::Delegations delegations_;
+  fuse_client::LockCalls lock_calls_;
   fuse_client::Beliefs beliefs_;
   fuse_client::FileOpens opens_;
   fuse_client::Reclaimer reclaimer_;

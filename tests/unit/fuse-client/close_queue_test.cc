@@ -68,6 +68,7 @@ class CloseQueueTest : public testing::Test {
   Status refusal_ = Status::kDelegRevoked;  // of delegations
   std::vector<std::byte> returned_;
   std::vector<nfs4::Operation> asked_;  // LOCK and DELEGRETURN
+  Milliseconds pause_{0};
   ScriptedMds mds_;
   std::unique_ptr<initiator::Session> session_;
 
@@ -82,6 +83,7 @@ class CloseQueueTest : public testing::Test {
     }
     if (std::holds_alternative<nfs4::LockArguments>(operation)) {
       asked_.push_back(nfs4::Operation::kLock);
+      if (pause_ > Milliseconds(0)) std::this_thread::sleep_for(pause_ / 10);  // about ten to a COMPOUND
       return nfs4::LockResponse(nfs4::LockResult{open_stateid(200)});
     }
     if (const auto* test = std::get_if<nfs4::TestStateidArguments>(&operation)) {
@@ -242,6 +244,43 @@ TEST_F(CloseQueueTest, WhatIsLockedUnderADelegationIsTheServersBeforeThatIsRetur
                                  nfs4::Operation::kDelegationReturn}));
   EXPECT_FALSE(file->locks().are_here());
   EXPECT_EQ(file->locks().owners().size(), 2u);
+  EXPECT_FALSE(file->locks().any_lost());
+}
+
+// Of one program in one file: what others have to return waits for a call or two, and not for all of them.
+TEST_F(CloseQueueTest, OthersDoNotWaitForTheLocksOfOneFile) {
+  const auto file = open(1, 0, nfs4::kShareAccessBoth);
+  file->delegated({.stateid = open_stateid(101), .allows = nfs4::kShareAccessBoth});
+  for (uint64_t i = 0; i < FileLocks::kRangesHereMax; ++i) {
+    const nfs4::LockRange range{4 * i, 4 * i + 1, true};
+    ASSERT_EQ(file->lock({LockOwner::Kind::kPosix, 1}, range, {}, SteadyTime(), SteadyTime::max()),
+              FileLocks::Verdict::kGiven);
+  }
+  const auto other = open(2);
+  other->delegated({.stateid = open_stateid(102)});
+  {
+    const std::lock_guard guard(mds_.mutex);
+    pause_ = Milliseconds(20);
+  }
+  CloseQueue queue(*session_);
+  ASSERT_TRUE(file->end_delegation());
+  queue.add(file, CloseQueue::When::kAtOnce);
+  std::this_thread::sleep_for(Milliseconds(200));
+  ASSERT_TRUE(other->end_delegation());
+  queue.add(other, CloseQueue::When::kAtOnce);
+  release(open(3), queue);
+  const auto is_done = [&] {
+    const std::lock_guard guard(mds_.mutex);
+    return !returned_.empty() && !closed_.empty();
+  };
+  const SteadyTime begun = steady_now();
+  while (!is_done() && steady_now() - begun < Milliseconds(5000))
+    std::this_thread::sleep_for(Milliseconds(5));
+  EXPECT_LT(steady_now() - begun, Milliseconds(500));
+  EXPECT_TRUE(file->locks().are_here()) << "it is still at these";
+  queue.stop();
+  const std::lock_guard guard(mds_.mutex);
+  EXPECT_EQ(returned_, (std::vector{std::byte{102}, std::byte{101}}));
   EXPECT_FALSE(file->locks().any_lost());
 }
 

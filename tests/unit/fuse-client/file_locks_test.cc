@@ -140,10 +140,10 @@ TEST(FileLocks, OneIsGivenHereUnlessAnotherOwnersIsInTheWay) {
   EXPECT_EQ(locks.process_of(kProcess.name()), 42);
   EXPECT_EQ(locks.owners_by(3), std::vector{kProcess});
   EXPECT_TRUE(locks.owners().empty()) << "the server knows of none";
-  EXPECT_TRUE(*locks.unlock_here(kProcess, {0, UINT64_MAX, true}));
-  EXPECT_TRUE(*locks.unlock_here(kOpenFile, {0, UINT64_MAX, true}));
+  EXPECT_EQ(*locks.unlock_here(kProcess, {0, UINT64_MAX, true}), Verdict::kGiven);
+  EXPECT_EQ(*locks.unlock_here(kOpenFile, {0, UINT64_MAX, true}), Verdict::kGiven);
   EXPECT_FALSE(locks.are_here());
-  EXPECT_FALSE(*locks.unlock_here(kProcess, kFirst)) << "nothing is";
+  EXPECT_EQ(*locks.unlock_here(kProcess, kFirst), Verdict::kAskServer) << "nothing is";
 }
 
 TEST(FileLocks, ReadersShareAndChangeTheirModeWhereNobodyElseReads) {
@@ -152,7 +152,7 @@ TEST(FileLocks, ReadersShareAndChangeTheirModeWhereNobodyElseReads) {
   EXPECT_EQ(locks.lock_here(kOpenFile, kShared, asker()), Verdict::kGiven);
   EXPECT_EQ(locks.lock_here(kProcess, kFirst, asker()), Verdict::kInTheWay);
   EXPECT_EQ(locks.held(kProcess).ranges.all(), std::vector{kShared}) << "what was held stays";
-  EXPECT_TRUE(*locks.unlock_here(kOpenFile, kShared));
+  EXPECT_EQ(*locks.unlock_here(kOpenFile, kShared), Verdict::kGiven);
   EXPECT_EQ(locks.lock_here(kProcess, kFirst, asker()), Verdict::kGiven);
 }
 
@@ -160,7 +160,7 @@ TEST(FileLocks, WhoseLocksAreAtTheServerAsksThereAndSoDoOthers) {
   FileLocks locks;
   locks.keep(kProcess, holding(0, 9));
   EXPECT_EQ(locks.lock_here(kOpenFile, {20, 29, true}, asker()), Verdict::kAskServer);
-  EXPECT_FALSE(*locks.unlock_here(kProcess, kFirst));
+  EXPECT_EQ(*locks.unlock_here(kProcess, kFirst), Verdict::kAskServer);
   locks.forget(kProcess);
   EXPECT_EQ(locks.lock_here(kOpenFile, {20, 29, true}, asker()), Verdict::kAskServer)
       << "that one is on its way";
@@ -204,7 +204,7 @@ TEST(FileLocks, WhileTheyAreHandedOverNobodyLocksOrUnlocks) {
   EXPECT_EQ(locks.lock_at_server(), Verdict::kWait);
   std::atomic<bool> unlocked = false;
   std::thread unlocking([&] {
-    EXPECT_FALSE(*locks.unlock_here(kProcess, kFirst)) << "by then it is the server's";
+    EXPECT_EQ(*locks.unlock_here(kProcess, kFirst), Verdict::kAskServer) << "by then it is the server's";
     unlocked = true;
   });
   class Killed final : public initiator::Cancellation {
