@@ -83,6 +83,9 @@ class Mds {
       const FileReference& file, const nfs4::LayoutReturnArguments& arguments,
       const nfs4::LayoutStatisticsArguments* activity) = 0;
 
+  // What TEST_STATEID says of it (RFC 8881, 18.48).
+  virtual MetadataResult<nfs4::Status> test_stateid(const nfs4::Stateid& stateid) = 0;
+
   // Tells the server that a device is not reached; nobody waits for it, and it may be lost.
   virtual void start_layout_error(const FileReference&, const nfs4::LayoutErrorArguments&) {}
   // Tells the server what was done by layouts; likewise.

@@ -2,15 +2,6 @@
 #include "shared/initiator/file/barrier.h"
 
 namespace pnfsrdma::initiator {
-namespace {
-
-// Nothing of the layout is in force at the server: it does not know it, or there is no such file any more.
-bool is_void(nfs4::Status status) {
-  return is_lost_state(status) || status == nfs4::Status::kStale;
-}
-
-}  // namespace
-
 nfs4::LayoutReturnArguments file_return(nfs4::IoMode iomode, FileRange range, const nfs4::Stateid& stateid) {
   return {.layout_type = nfs4::kLayoutTypePmem,
           .io_mode = iomode,
@@ -58,7 +49,14 @@ bool Barrier::take_forgotten(const UnknownWrites& writes, bool committing) {
   const auto answer = file_.mds.layout_return(
       file_.reference(true), file_return(nfs4::IoMode::kAny, writes.range, writes.layout), nullptr);
   if (answer) return true;
-  return is_void(answer.error().status) && answer.error().status != nfs4::Status::kOldStateid;
+  return is_void(answer.error().status, writes.layout) && answer.error().status != nfs4::Status::kOldStateid;
+}
+
+// A handle that is stale says nothing of the layout: its export may have gone, and its bricks not yet shut us out.
+bool Barrier::is_void(nfs4::Status refused, const nfs4::Stateid& layout) {
+  if (refused != nfs4::Status::kStale) return is_lost_state(refused);
+  const auto tested = file_.mds.test_stateid(layout);
+  return tested && is_lost_state(*tested) && *tested != nfs4::Status::kOldStateid;
 }
 
 bool Barrier::return_layout(nfs4::IoMode iomode, FileRange gate, FileRange returned) {
@@ -78,7 +76,7 @@ bool Barrier::return_layout(nfs4::IoMode iomode, FileRange gate, FileRange retur
     }
     const nfs4::Status refused = answer.error().status;
     if (refused == nfs4::Status::kOldStateid) continue;
-    if (!is_void(refused)) break;
+    if (!is_void(refused, *newest)) break;
     file_.cache.drop_refused(*newest);  // nothing of it is in force at the server
     file_.cache.finish_return();
     end_return(iomode, gate, true);

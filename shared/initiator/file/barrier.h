@@ -37,6 +37,8 @@ class Barrier {
   // The same of a layout that is not held any more: a new session has it forgotten here, but not at the
   // server if that knows the client still. True: it is not in force there.
   bool take_forgotten(const UnknownWrites& writes, bool committing);
+  // Its return was refused because nothing of it is in force at the server.
+  bool is_void(nfs4::Status refused, const nfs4::Stateid& layout);
 
   FileState& file_;
   const TellFirst tell_first_;

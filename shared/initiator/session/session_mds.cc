@@ -138,6 +138,15 @@ MetadataResult<nfs4::LayoutReturnResult> SessionMds::layout_return(
   return *result;
 }
 
+MetadataResult<nfs4::Status> SessionMds::test_stateid(const nfs4::Stateid& stateid) {
+  nfs4::TestStateidArguments arguments;
+  arguments.stateids.push_back(stateid);
+  const auto reply = session_.call({std::move(arguments)}, {}, kReserved);
+  TRY_ASSIGN(const nfs4::TestStateidResult* result, last_result<nfs4::TestStateidResponse>(reply, 0));
+  if (result->statuses.size() != 1) return std::unexpected(MetadataError{nfs4::Status::kOk, EPROTO});
+  return result->statuses[0];
+}
+
 void SessionMds::start_layout_statistics(std::vector<LayoutReport> reports) {
   const size_t most = std::max<size_t>(1, std::min<size_t>(kReportsMax, (session_.operations_max() - 1) / 2));
   for (auto next = reports.begin(); next != reports.end() && takes_statistics();) {

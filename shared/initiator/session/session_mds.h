@@ -38,6 +38,7 @@ class SessionMds final : public Mds {
   MetadataResult<nfs4::LayoutReturnResult> layout_return(
       const FileReference& file, const nfs4::LayoutReturnArguments& arguments,
       const nfs4::LayoutStatisticsArguments* activity) override;
+  MetadataResult<nfs4::Status> test_stateid(const nfs4::Stateid& stateid) override;
   void start_layout_error(const FileReference& file, const nfs4::LayoutErrorArguments& arguments) override;
   // Several to a COMPOUND.
   void start_layout_statistics(std::vector<LayoutReport> reports) override;

@@ -231,6 +231,20 @@ TEST_F(GoneFileTest, NorIsOneWhoseLayoutIsForgotten) {
   expect_end_of_wait(written);
 }
 
+// Its export is gone, and the server has not revoked the layout yet.
+TEST_F(GoneFileTest, AsLongAsItsLayoutIsInForceItIs) {
+  auto written = write_elsewhere();
+  ASSERT_TRUE(waits(written));
+  channel.stateid_status = nfs4::Status::kOk;
+  channel.refuse_returns = nfs4::Status::kStale;
+  ASSERT_TRUE(waits(written));
+  path->layouts_lost();
+  ASSERT_TRUE(waits(written));
+  EXPECT_EQ(channel.writes, 0);
+  channel.stateid_status = nfs4::Status::kAdminRevoked;
+  expect_end_of_wait(written);
+}
+
 TEST_F(UndeadHandleTest, AKilledProcessWaitsNoLonger) {
   struct Killed final : Cancellation {
     std::atomic<bool> killed = false;

@@ -56,6 +56,7 @@ class ScriptedMds final : public Mds {
   std::atomic<nfs4::Status> refuse_writes = nfs4::Status::kOk;
   std::atomic<nfs4::Status> refuse_commits = nfs4::Status::kOk;
   std::atomic<nfs4::Status> refuse_returns = nfs4::Status::kOk;
+  std::atomic<nfs4::Status> stateid_status = nfs4::Status::kBadStateid;  // of a layout's
   std::set<uint64_t> holes;  // segment starts that are holes for readers
 
   // LAYOUTGET fails with these, one each.
@@ -221,6 +222,7 @@ class ScriptedMds final : public Mds {
     for (LayoutReport& report : reports) activity.push_back(std::move(report.activity));
   }
 
+  MetadataResult<nfs4::Status> test_stateid(const nfs4::Stateid&) override { return stateid_status.load(); }
   MetadataResult<nfs4::LayoutReturnResult> layout_return(
       const FileReference&, const nfs4::LayoutReturnArguments& arguments,
       const nfs4::LayoutStatisticsArguments* told) override {
