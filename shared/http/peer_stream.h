@@ -17,7 +17,8 @@ namespace pnfsrdma::http {
 std::string address_of_peer(int socket);
 
 // A connection that a server has accepted, plain or with TLS. Each wait has a deadline: a peer that sends a
-// byte now and then holds a thread no longer than a silent one. Owned by its thread.
+// byte now and then holds a thread no longer than a silent one, nor does one that sends new keys without end (RFC 8446,
+// 4.6.3). Owned by its thread.
 class PeerStream : public httplib::Stream {
  public:
   // `context` null: plain. `stopping` ends whatever waits, within 100 ms. Both outlive this.
@@ -56,12 +57,15 @@ class PeerStream : public httplib::Stream {
  private:
   // What to wait for before a call that gave `result` is repeated; 0: it failed. Plain: by errno.
   short wanted(ssize_t result, short plain) const;
+  static void record_seen(int written, int version, int type, const void* bytes, size_t size, SSL* tls,
+                          void* self);
 
   const FileDescriptor socket_;
   const Owned<SSL, SSL_free> tls_;
   const bool plain_;
   const std::atomic<bool>& stopping_;
   const std::string address_;
+  size_t owed_ = 0;  // bytes of data, for records of TLS that had none
 };
 
 }  // namespace pnfsrdma::http
