@@ -238,7 +238,27 @@ void Administrator::add_export(const console::ExportRules& rules, Done<console::
 void Administrator::change_export(uint16_t id, const console::ExportRules& rules,
                                   Done<console::Export> done) {
   parts_.user_groups.forget();
-  exports_.change(id, rules, std::move(done));
+  exports_.change(id, rules, [this, id, done = std::move(done)](const Result<console::Export>& changed) {
+    if (!changed) return done(changed);
+    const auto is_shut_out = [this, id](const HeldLayout& held) {
+      return held.export_id() == id && !is_admitted(held.client(), id);
+    };
+    revoke_layouts("export-changed", is_shut_out, [changed, done] { done(changed); });
+  });
+}
+
+bool Administrator::is_admitted(ClientId client, uint16_t export_id) const {
+  const Export* const to = parts_.exports.find(export_id);
+  const auto known = parts_.clients.find(client);
+  if (to == nullptr || !known) return false;
+  bool connected = false;
+  for (const Session* const session : known->sessions) {
+    for (const std::string& peer : session->peers()) {
+      if (to->admits(host_of(peer))) return true;
+      connected = true;
+    }
+  }
+  return !connected;
 }
 
 void Administrator::remove_export(uint16_t id, Done<> done) {

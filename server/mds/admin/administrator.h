@@ -126,6 +126,8 @@ class Administrator final : public console::Administration {
   // Those of which it is so; `done` when nobody reaches anything by them any more.
   void revoke_layouts(std::string_view why, std::function<bool(const HeldLayout& held)> is_meant,
                       std::function<void()> done);
+  // By any of the connections that it has; true if it has none now.
+  bool is_admitted(ClientId client, uint16_t export_id) const;
   SnapshotScheduler::Works scheduled_works();
   // As it is set now.
   void update_schedule();

@@ -162,7 +162,7 @@ Outcome<> CompoundContext::check_use(nfs4::Operation operation) const {
     case nfs4::Operation::kRestoreFileHandle:
       return {};
     default:
-      return std::unexpected(Status::kStale);
+      return std::unexpected(current.refused);
   }
 }
 

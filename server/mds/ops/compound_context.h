@@ -33,6 +33,7 @@ struct CurrentObject {
   nfs4::Stateid stateid{};  // anonymous: no operation has set one since the filehandle changed
   // The handle is of no use any more, but what a client holds under it can be given back (check_use).
   bool lapsed = false;
+  nfs4::Status refused = nfs4::Status::kStale;  // what any other use of it is answered
 };
 
 // What an I/O stateid allows on the current file.
@@ -151,10 +152,14 @@ class CompoundContext {
   // The caller's numeric address, for the export's list of clients.
   std::string_view peer_host() const;
   // exports(5), "secure": PERM, which is counted, where the export wants calls from reserved ports and this
-  // one's came from another. The COMPOUND asks for the current export before each operation.
+  // one's came from another. The COMPOUND asks for the current export before each operation, but where the handle has
+  // lapsed: from wherever, what is held can be given back.
   Outcome<> check_port(const Export& to);
-  Outcome<> check_port() { return current.handle ? check_port(current_export()) : Outcome<>(); }
-  // STALE for what does more with a lapsed handle than giving back, or going on to another one.
+  Outcome<> check_port() {
+    return current.handle && !current.lapsed ? check_port(current_export()) : Outcome<>();
+  }
+  // STALE, or why the export does not let the caller in, for what does more with a lapsed handle than giving back, or
+  // going on to another one.
   Outcome<> check_use(nfs4::Operation operation) const;
   bool serves_port(const Export& to) const { return to.insecure || !high_port; }
   // Before an operation that may judge the caller's rights, for exports with manage_gids: asks for his groups,

@@ -70,10 +70,13 @@ nfs4::PutFileHandleResponse handle(CompoundContext& context, const nfs4::PutFile
   const ObjectHandle& handle = decoded.handle;
   const Export* to = context.services.exports.find(handle.export_id);
   if (!to) return Status::kStale;
-  TRY(admit(context, *to));
-  if (has_lapsed(context, *to, decoded)) {
+  // Who is not let in (any more) can give back what he holds. One that anybody may have made says nothing of him.
+  const auto admitted = admit(context, *to);
+  if (!admitted && handle.old) return admitted.error();
+  if (!admitted || has_lapsed(context, *to, decoded)) {
     context.set_current(handle);
     context.current.lapsed = true;
+    if (!admitted) context.current.refused = admitted.error();
     return Status::kOk;
   }
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(handle.inode));

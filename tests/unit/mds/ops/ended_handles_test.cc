@@ -39,6 +39,24 @@ class EndedHandles : public DelegationCase {
     turns();
   }
   size_t held() const { return server_->delegation_table.size(); }
+  void expect_return_alone(const std::function<void()>& change, Status refused) {
+    const auto stateid = delegation();
+    const auto opened = open(*holder_, "g", kShareRead).result.stateid;
+    const nfs4::ArgumentOperation g = nfs4::PutFileHandleArguments{holder_->last_handle};
+    change();
+    recall_of_export(server_->delegations, *server_->handles, 1);
+    turns();
+    expect_recalled(stateid);
+    EXPECT_EQ(read(stateid), refused);
+    EXPECT_EQ(holder_->status({g, nfs4::SaveFileHandleArguments{}}), refused);
+    EXPECT_EQ(holder_->status({g, nfs4::GetFileHandleArguments{}}), refused);
+    EXPECT_EQ(give_back(stateid), Status::kOk);
+    EXPECT_EQ(held(), 0U);
+    nfs4::CloseArguments close;
+    close.open_stateid = opened;
+    EXPECT_EQ(holder_->status({g, close}), Status::kOk);
+    EXPECT_EQ(server_->opens.size(), 0U);
+  }
   void expect_recalled(const nfs4::Stateid& stateid) {
     ASSERT_EQ(holder_->recalls.size(), 1U);
     EXPECT_EQ(holder_->recalls[0].stateid, stateid);
@@ -142,6 +160,19 @@ TEST_F(EndedHandles, WhereAnExportAllowsLessItsOwnAreRecalled) {
   turns();
   expect_recalled(stateid);
   EXPECT_EQ(give_back(stateid), Status::kOk);
+}
+
+// Who is not let in any more can give back what he holds, and do no more.
+TEST_F(EndedHandles, WhoIsNotAdmittedAnyMoreGivesBackWhatHeHolds) {
+  begin();
+  Export narrowed = *server_->exports.all().front();
+  narrowed.clients = {Network::parse("192.0.2.0/24").value()};
+  expect_return_alone([&] { server_->exports.change(narrowed); }, Status::kAccess);
+}
+
+TEST_F(EndedHandles, SoDoesWhoComesFromAPortThatIsNotServedAnyMore) {
+  begin();
+  expect_return_alone([&] { server_->peer = "127.0.0.1:40000"; }, Status::kPerm);
 }
 
 // The handle that the server would make of the file now is not the one that the client knows.
