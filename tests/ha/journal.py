@@ -13,8 +13,15 @@ from dataclasses import dataclass, field
 LINE = re.compile(rb"^(\S+) \w+ brick: (call|control-connected) peer=(\S+)"
                   rb"(?: procedure=(\S+) epoch=(\d+) status=(\S+) microseconds=(\d+))?")
 TAKES_AWAY = {"withdraw", "close-session"}  # who has them done late has written nothing
-HEARD_LATE_SECONDS = 15  # what was sent before a cut may arrive so long behind its begin
+WRITES = {"zero", "copy", "persist"}  # what they have done when they fail is done
+RETRANSMISSION_SECONDS = 1
 CLOCK_SECONDS = 0.005  # the log's times are in ms
+
+
+def may_have_held_up(begins, ends, came):
+    """Whether what was sent before such an injury may arrive at that time: TCP waits twice as long for each next try, so that the first one
+    behind the end comes when as much time has passed as it had lasted."""
+    return begins < came <= ends + (ends - begins) + RETRANSMISSION_SECONDS
 
 
 @dataclass
@@ -61,8 +68,8 @@ class Journal:
 
 @dataclass
 class Writers:
-    """Judges them. `start_of(peer, moment)`: which start of which MDS connected from there then. `held_up(peer, brick, since, until)`:
-    whether the network between the two, or one of them, stood still for some of that time."""
+    """Judges them. `start_of(peer, moment)`: which start of which MDS connected from there then. `held_up(peer, brick, came)`: whether what
+    came then may have been sent long before, as the network between the two, or one of them, had stood still."""
     start_of: object
     held_up: object
     claimed: dict = field(default_factory=dict)  # brick -> its last claim
@@ -73,7 +80,7 @@ class Writers:
     def judge(self, calls, connected):
         """`calls`: of all bricks, each in its order; `connected`: brick -> peer -> when. Returns what is wrong."""
         wrong = []
-        done = [call for call in calls if call.status == "ok"]
+        done = [call for call in calls if call.status == "ok" or (call.status == "io" and call.procedure in WRITES)]
         self.calls += len(done)
         for call in done:
             wrong += self.claim(call, connected) if call.procedure == "claim" else self.order(call)
@@ -95,9 +102,11 @@ class Writers:
         return wrong
 
     def order(self, call):
-        """What a brick does, it does for who has claimed it last."""
+        """What a brick does, it does for who has claimed it last; or ends for the one before, who had begun it by then."""
         now = self.claimed.get(call.brick)
-        if call.procedure in TAKES_AWAY or (now and (call.epoch, call.peer) == (now.epoch, now.peer)):
+        if now and (call.epoch, call.peer) == (now.epoch, now.peer):
+            return []
+        if now and call.procedure in TAKES_AWAY and call.came <= now.answered + CLOCK_SECONDS:
             return []
         return [f"{call}; it is claimed by {now.peer if now else 'nobody'} with {now.epoch if now else 0}"]
 
@@ -126,6 +135,6 @@ class Writers:
         if end is None or call.came <= end + CLOCK_SECONDS:
             return []
         self.late += 1
-        if self.held_up(call.peer, call.brick, end - HEARD_LATE_SECONDS, call.came):
+        if self.held_up(call.peer, call.brick, call.came):
             return []
         return [f"{call}; since {end:.3f} another one writes: {claim}"]

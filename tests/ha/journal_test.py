@@ -5,14 +5,14 @@ import pathlib
 import tempfile
 import unittest
 
-from journal import Call, Journal, Writers
+from journal import Call, Journal, Writers, may_have_held_up
 
 A, B, A_AGAIN = "10.87.0.14:1001", "10.87.0.15:1001", "10.87.0.14:1002"
 CONNECTED = {"brick-1": {}, "brick-2": {}}
 
 
-def call(brick, peer, procedure, epoch, moment, status="ok"):
-    return Call(brick, peer, procedure, epoch, status, moment, moment)
+def call(brick, peer, procedure, epoch, moment, status="ok", took=0):
+    return Call(brick, peer, procedure, epoch, status, moment - took, moment)
 
 
 def judged(*calls, held_up=False):
@@ -28,8 +28,19 @@ class Judged(unittest.TestCase):
         self.assertEqual(len(judged(call("brick-1", A, "claim", 1, 1), call("brick-1", B, "claim", 2, 3),
                                     call("brick-1", A, "alloc", 1, 4), held_up=True)), 1)
 
-    def test_taking_access_away_writes_nothing(self):
-        self.assertEqual(judged(call("brick-1", A, "claim", 1, 1), call("brick-1", B, "claim", 2, 3), call("brick-1", A, "withdraw", 1, 4)), [])
+    def test_taking_access_away_may_end_behind_the_next_claim_and_not_begin(self):
+        for took, wrong in ((2, 0), (0, 1)):
+            calls = (call("brick-1", A, "claim", 1, 1), call("brick-1", B, "claim", 2, 3), call("brick-1", A, "withdraw", 1, 4, took=took))
+            self.assertEqual(len(judged(*calls)), wrong)
+
+    def test_what_writes_memory_has_done_so_when_it_fails(self):
+        for procedure, wrong in (("zero", 1), ("copy", 1), ("persist", 1), ("expose", 0)):
+            calls = (call("brick-1", A, "claim", 1, 1), call("brick-1", B, "claim", 2, 3), call("brick-1", A, procedure, 1, 4, "io"))
+            self.assertEqual(len(judged(*calls, held_up=True)), wrong)
+
+    def test_an_injury_holds_up_what_comes_soon_behind_its_end(self):
+        for came, late in ((9, False), (11, True), (14, True), (16.9, True), (17.1, False)):
+            self.assertEqual(may_have_held_up(10, 13, came), late, came)
 
     def test_a_claim_that_goes_back(self):
         self.assertEqual(len(judged(call("brick-1", A, "claim", 5, 1), call("brick-1", A, "claim", 4, 3))), 1)

@@ -143,10 +143,10 @@ class Watched:
         host = self.host_of(peer)
         return f"{host}, start {bisect.bisect_right(self.system.servers[host].launches, moment)}"
 
-    def held_up(self, peer, brick, since, until):
-        """Whether what the MDS sends to the brick may have been late."""
+    def held_up(self, peer, brick, came):
+        """Whether what came to the brick then may have been sent by the MDS long before."""
         host = self.host_of(peer)
-        return any(begun + injury.begins < until and begun + injury.ends > since for begun, injury in self.injuries
+        return any(journal.may_have_held_up(begun + injury.begins, begun + injury.ends, came) for begun, injury in self.injuries
                    if (injury.host == brick or (injury.host == host and (not injury.others or brick in injury.others)))
                    and injury.what not in ("killed", DISK_LOST, "ends in order"))
 
