@@ -157,9 +157,10 @@ HttpServer::HttpServer(ListeningSocket socket, SSL_CTX* context, HttpHandler han
           listening_.socket.get(), http::Acceptor::Limits{kConnectionsMax, kConnectionsPerPeerMax}, stopping_,
           http::Acceptor::Events{.serve = [this](FileDescriptor accepted) { serve(std::move(accepted)); },
                                  .refused =
-                                     [](const std::string& peer, const std::string& why) {
-                                       log_warning("console", "connection-refused peer={} what=\"{}\"", peer,
-                                                   why);
+                                     [](const std::string& peer, const std::string& why, size_t count) {
+                                       log_warning("console",
+                                                   "connection-refused peer={} what=\"{}\" refused={}", peer,
+                                                   why, count);
                                      }})) {}
 
 HttpServer::~HttpServer() {

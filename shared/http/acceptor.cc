@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/http/acceptor.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -69,16 +72,35 @@ void Acceptor::accept_one() {
   const int on = 1;
   setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const std::string peer = address_of_peer(socket.get());
-  if (!admit(peer)) return events_.refused(peer, "too many connections");
+  const std::string network = network_of_peer(peer);
+  if (!admit(network)) return refuse(peer, "too many connections");
   try {
-    Thread([this, peer, socket = std::move(socket)]() mutable {
+    Thread([this, network, socket = std::move(socket)]() mutable {
       events_.serve(std::move(socket));
-      leave(peer);
+      leave(network);
     }).detach();
   } catch (const std::system_error& failed) {
-    events_.refused(peer, std::string("no thread: ") + failed.what());
-    leave(peer);
+    refuse(peer, std::string("no thread: ") + failed.what());
+    leave(network);
   }
+}
+
+// Anybody can come to the door and be refused.
+void Acceptor::refuse(const std::string& peer, const std::string& why) {
+  ++refused_;
+  const SteadyTime now = steady_now();
+  if (refusal_told_ && now - *refusal_told_ < kRefusalToldEvery) return;
+  refusal_told_ = now;
+  events_.refused(peer, why, std::exchange(refused_, 0));
+}
+
+std::string network_of_peer(const std::string& address) {
+  in6_addr six{};
+  if (inet_pton(AF_INET6, address.c_str(), &six) != 1) return address;
+  std::fill(six.s6_addr + 8, std::end(six.s6_addr), uint8_t{0});
+  char text[INET6_ADDRSTRLEN] = {};
+  inet_ntop(AF_INET6, &six, text, sizeof text);
+  return std::string(text) + "/64";
 }
 
 }  // namespace pnfsrdma::http

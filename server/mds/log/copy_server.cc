@@ -68,7 +68,7 @@ Result<> CopyServer::begin() {
   TRY(listen());
   remove_copy();
   http_->use(listening_.get());
-  const auto nothing = [](const std::string&, const std::string&) {
+  const auto nothing = [](const std::string&, const std::string&, size_t) {
   };  // whoever reaches the port could fill the log
   acceptor_ = std::make_unique<http::Acceptor>(
       listening_.get(), http::Acceptor::Limits{kConnectionsMax, kConnectionsPerPeerMax}, stopping_,

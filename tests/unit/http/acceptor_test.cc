@@ -50,17 +50,18 @@ class Accepted : public testing::Test {
   void start(Acceptor::Limits limits, Milliseconds patience = kLong) {
     acceptor.emplace(
         listening.get(), limits, stopping,
-        Acceptor::Events{
-            .serve =
-                [this, patience](FileDescriptor accepted) {
-                  Echo echo(std::move(accepted), stopping, patience);
-                  EXPECT_TRUE(echo.handshake(steady_now()));  // plain: nothing to do
-                  EXPECT_EQ(echo.address(), "127.0.0.1");
-                  char byte = 0;
-                  while (echo.read(&byte, 1) == 1) echo.write(&byte, 1);
-                },
-            .refused = [this](const std::string& peer,
-                              const std::string& why) { refused.lock()->push_back(peer + ": " + why); }});
+        Acceptor::Events{.serve =
+                             [this, patience](FileDescriptor accepted) {
+                               Echo echo(std::move(accepted), stopping, patience);
+                               EXPECT_TRUE(echo.handshake(steady_now()));  // plain: nothing to do
+                               EXPECT_EQ(echo.address(), "127.0.0.1");
+                               char byte = 0;
+                               while (echo.read(&byte, 1) == 1) echo.write(&byte, 1);
+                             },
+                         .refused =
+                             [this](const std::string& peer, const std::string& why, size_t count) {
+                               refused.lock()->push_back(peer + ": " + why + " " + std::to_string(count));
+                             }});
   }
   FileDescriptor dial() const {
     FileDescriptor peer(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -94,7 +95,7 @@ TEST_F(Accepted, WhoComesWhenThereAreTooManyIsClosed) {
   EXPECT_TRUE(echoes(first) && echoes(second));
   const FileDescriptor third = dial();
   EXPECT_TRUE(is_closed(third));
-  EXPECT_EQ(*refused.lock(), std::vector<std::string>{"127.0.0.1: too many connections"});
+  EXPECT_EQ(*refused.lock(), std::vector<std::string>{"127.0.0.1: too many connections 1"});
   first = FileDescriptor();
   // Its place is free as soon as its thread has seen the end.
   for (const SteadyTime end = steady_now() + Milliseconds(kSoonMs); steady_now() < end;) {
@@ -109,6 +110,23 @@ TEST_F(Accepted, OfOneAddressThereAreFewer) {
   const FileDescriptor first = dial();
   EXPECT_TRUE(echoes(first));
   EXPECT_TRUE(is_closed(dial()));
+}
+
+TEST_F(Accepted, ManyRefusalsAreToldNowAndThen) {
+  start({.connections = 1, .per_peer = 1});
+  const FileDescriptor first = dial();
+  EXPECT_TRUE(echoes(first));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(is_closed(dial()));
+  EXPECT_EQ(refused.lock()->size(), 1U);
+}
+
+TEST(NetworkOfPeer, IsThe64BitsThatAHostMayChooseAddressesIn) {
+  EXPECT_EQ(network_of_peer("192.0.2.7"), "192.0.2.7");
+  EXPECT_EQ(network_of_peer("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::/64");
+  EXPECT_EQ(network_of_peer("2001:db8:1:2::"), network_of_peer("2001:db8:1:2:ffff:ffff:ffff:ffff"));
+  EXPECT_NE(network_of_peer("2001:db8:1:2::"), network_of_peer("2001:db8:1:3::"));
+  EXPECT_EQ(network_of_peer("unknown"), "unknown");
+  EXPECT_EQ(network_of_peer(""), "") << "a Unix socket";
 }
 
 TEST_F(Accepted, TheEndBreaksOffSilentConnections) {
