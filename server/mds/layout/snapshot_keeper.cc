@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <set>
 #include <utility>
@@ -66,7 +67,6 @@ void SnapshotKeeper::take(std::string_view name, Taken done, SnapshotClass sched
                    .revoking = std::move(revoking)};
   // So that there is little left to write while others wait.
   store_.prepare_checkpoint(lifetime_.guard([this] {
-    taking_->limit = clock_.now() + kStillLimit;
     be_patient();
     stop_writers();
   }));
@@ -79,11 +79,14 @@ void SnapshotKeeper::be_patient() {
 
 // Who has not given back what he was asked for loses it, and all begins again, once.
 void SnapshotKeeper::out_of_patience() {
+  const size_t halvings = kStillSteps - std::min(++taking_->steps, kStillSteps);
+  const size_t wanted = std::max<size_t>(taking_->written >> halvings, 1);
   // Somebody with thousands of files, or little time, is on it.
-  if (layouts_.written() < taking_->written && clock_.now() < taking_->limit) return be_patient();
+  if (layouts_.written() + wanted <= taking_->written) return be_patient();
   if (!taking_->revoking) return give_up();
   end_try();
   resume();
+  taking_->steps = 0;
   be_patient();
   layouts_.revoke_writers(
       std::exchange(taking_->revoking, nullptr), [this, number = try_] { return number == try_; },

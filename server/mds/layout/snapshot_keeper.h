@@ -19,10 +19,12 @@
 
 namespace pnfsrdma::mds {
 
-// So long a snapshot waits for the next file that nobody writes any more, or, when that was the last, for what the
-// server is doing with the memory of files; and so long for all of them, however many a client has to return.
+// Nobody is granted a layout to write while a snapshot waits for those who have one. In each such time they return an
+// eighth of the files that are left, then a quarter, half, and all: somebody with thousands of files has longer, and a
+// slow one does not keep everybody waiting. When that was the last, it waits as long for what the server is doing with
+// the memory of files.
 inline constexpr Milliseconds kStillPatience{2000};
-inline constexpr Milliseconds kStillLimit{30'000};
+inline constexpr size_t kStillSteps = 4;
 
 // Takes snapshots of the whole tree and deletes them (layout/README.md). Control loop only.
 class SnapshotKeeper {
@@ -45,9 +47,9 @@ class SnapshotKeeper {
   using Revoking = Layouts::Told;
 
   // What was acknowledged before the call is in it, durable by now, and nothing that is written behind `done`.
-  // Who writes is asked to give his layouts back; when none came for kStillPatience, or not all within kStillLimit,
-  // or a brick is away, it fails (ETIMEDOUT). With `revoking` who has not given them back loses them then, and it has
-  // kStillPatience more. On any error nothing else has changed. EINVAL, EEXIST, EMFILE as of Snapshots::begin; EBUSY:
+  // Who writes is asked to give his layouts back; when too few came in kStillPatience, or a brick
+  // is away, it fails (ETIMEDOUT). With `revoking` who has not given them back loses them then, and all begins again,
+  // once. On any error nothing else has changed. EINVAL, EEXIST, EMFILE as of Snapshots::begin; EBUSY:
   // another one is being taken; ENOSPC, EIO, EAGAIN.
   void take(std::string_view name, Taken done, SnapshotClass schedule = SnapshotClass::kNone,
             Revoking revoking = nullptr);
@@ -63,7 +65,7 @@ class SnapshotKeeper {
     SnapshotClass schedule = SnapshotClass::kNone;
     Revoking revoking;  // null: nobody loses anything, or those who do have lost it
     SnapshotNumber number = 0;
-    SteadyTime limit{};  // of patience
+    size_t steps = 0;    // of patience
     size_t written = 0;  // files that somebody might write when it was last looked
   };
 
