@@ -18,7 +18,7 @@ import cluster
 from two_mounts import TwoMounts
 
 BIN = sys.argv.pop(1)
-LEASE = 5
+LEASE = 3
 # Names and attributes are the kernel's for a minute here: what it asks for is counted, not when.
 OPTIONS = "actimeo=60,flush_after=0,layoutstats_timer=0"
 
@@ -172,7 +172,15 @@ class ToRead(Delegations):
     def test_listings_whose_last_entry_does_not_fit(self):
         """The kernel hears nothing of that entry: its file keeps what it has, and later it is forgotten all the same."""
         (self.mount / "listed").mkdir()
-        paths = [self.held(f"listed/{number}") for number in range(60)]
+        paths = [self.mount / f"listed/{number}" for number in range(60)]
+        for path in paths:
+            path.write_bytes(b"old")
+        self.mount.wait_until_quiet()
+        granted = self.count("delegations_granted")
+        for _ in range(2):
+            for path in paths:
+                read(path)
+        self.assertEqual(self.count("delegations_granted"), granted + len(paths))
         listed = self.count("READDIR")
         for number in range(5):
             (self.mount / f"listed/new.{number}").write_bytes(b"")  # which ends what the kernel keeps of the listing
@@ -411,19 +419,25 @@ class Exports(Delegations):
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def held(self, name, flags):
-        path = self.mount / name
-        path.write_bytes(b"old")
+    def held(self, ways):
+        """Files of these names, opened with these flags: their paths."""
+        paths = [(self.mount / name, flags) for name, flags in ways]
+
+        def open_all():
+            for path, flags in paths:
+                os.close(os.open(path, flags))
+        for path, _ in paths:
+            path.write_bytes(b"old")
         for _ in range(3):
             self.mount.wait_until_quiet()
-            os.close(os.open(path, flags))
-        self.assertEqual(self.calls(lambda: os.close(os.open(path, flags))), (0, {}))
-        return path
+            open_all()
+        self.assertEqual(self.calls(open_all), (0, {}))
+        return [path for path, _ in paths]
 
     def test_files_are_opened_and_written_by_the_new_handles(self):
         (self.mount / "folder").mkdir()
-        paths = [self.held(f"{folder}{number}.{flags}", flags) for folder in ("", "folder/") for flags in (os.O_RDONLY, os.O_RDWR)
-                 for number in range(2)]
+        paths = self.held([(f"{folder}{number}.{flags}", flags) for folder in ("", "folder/") for flags in (os.O_RDONLY, os.O_RDWR)
+                           for number in range(2)])
         recalled = self.count("delegations_recalled")
         self.administer("export", "create", "/inner")
         # The first to be opened may be sooner than the recall; it is told by an error then, as each that was open.
@@ -440,7 +454,7 @@ class Exports(Delegations):
             self.assertEqual(read(path), b"newer")
 
     def test_an_export_that_is_made_while_files_are_opened(self):
-        paths = [self.held(f"busy.{number}", os.O_RDWR) for number in range(10)]
+        paths = self.held([(f"busy.{number}", os.O_RDWR) for number in range(10)])
         for number in range(5):
             self.administer("export", "create", f"/busy{number}")
             end = time.monotonic() + 10
@@ -459,7 +473,7 @@ class Exports(Delegations):
                 self.assertEqual(read(self.other / path.name), b"%dld" % number)
 
     def test_an_export_that_becomes_read_only(self):
-        path = self.held("narrowed", os.O_RDWR)
+        path, = self.held([("narrowed", os.O_RDWR)])
         recalled = self.count("delegations_recalled")
         self.administer("export", "edit", "/", "--read-only")
         try:
