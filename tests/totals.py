@@ -5,6 +5,9 @@ and the totals.
 
 usage: totals.py FOLDER SUITE...   reads FOLDER/SUITE.xml (JUnit, as ctest and tests/vm/lab.py write it)
 
+A program that ctest runs as one case (WHOLE in cmake/Module.cmake) is counted as the tests in it: they are in
+FOLDER/../PRESET/whole.
+
 Exit code: 0 when every suite has results and none failed, 1 otherwise.
 """
 import collections
@@ -16,6 +19,11 @@ import xml.etree.ElementTree as ElementTree
 
 LINES = 40  # of what a failed test said
 SLOWEST, SLOW_SECONDS = 12, 20  # so many of a suite are named, none that is faster
+PRESETS = {"unit": "dev", "tsan": "tsan"}  # of those suites that have programs which run whole
+# GoogleTest: a test begins, and it ends.
+BEGUN = re.compile(r"^\[ RUN      \] (\S+)", re.MULTILINE)
+ENDED = re.compile(r"^\[  (?:     OK|FAILED |SKIPPED) \] (\S+)", re.MULTILINE)
+REPORT = re.compile(r"(?:ERROR|WARNING): \w+Sanitizer|runtime error: ")
 # GoogleTest: the line below "file:line: Skipped". Programs: the line that says it.
 REASON = re.compile(r": Skipped\n(.+)|^(.*\bskipped: .+)", re.MULTILINE | re.IGNORECASE)
 
@@ -38,7 +46,35 @@ class Case:
         return self.message or "no reason is given"
 
     def last_words(self):
+        """Its end; where a sanitizer has said something, that, from the test on in which it was."""
+        if report := REPORT.search(self.said):
+            begun = [match.start() for match in BEGUN.finditer(self.said, 0, report.start())]
+            return self.said[(begun or [report.start()])[-1]:].splitlines()[:LINES]
         return self.said.splitlines()[-LINES:] or [self.message]
+
+
+class Part(Case):
+    """A test of a program that ran whole, as GoogleTest tells of it."""
+
+    def __init__(self, element, program):
+        super().__init__(element)
+        self.name = f"{program.name.split('.')[0]}.{element.get('classname')}.{self.name}"
+        self.said = "\n".join(failure.text or "" for failure in element.iter("failure"))
+        self.failed = element.find("failure") is not None
+        self.skipped = not self.failed and (element.find("skipped") is not None or element.get("status") == "notrun")
+        self.message = self.message.split("\n", 1)[-1]  # behind the place
+
+
+def parts_of(program, path):
+    """The tests of the program of this case, by the file that it leaves; and itself, if it failed and none of them did."""
+    root = ElementTree.parse(path).getroot() if path.exists() else ElementTree.Element("testsuites")
+    parts = [Part(element, program) for element in root.iter("testcase")]
+    if not parts or program.failed and not any(part.failed for part in parts):
+        parts.append(program)
+        begun = BEGUN.findall(program.said)
+        if program.failed and len(begun) > 1 and begun[-1] not in ENDED.findall(program.said):
+            program.name += f" in {begun[-1]} (what comes behind that did not run)"
+    return parts
 
 
 class Suite:
@@ -46,7 +82,9 @@ class Suite:
         self.name = name
         root = ElementTree.parse(path).getroot() if path.exists() else ElementTree.Element("testsuite")
         self.seconds = float(root.get("time") or 0)
-        self.cases = [Case(element) for element in root.iter("testcase")]
+        whole = path.parent.parent / PRESETS.get(name, "") / "whole"
+        programs = [Case(element) for element in root.iter("testcase")]
+        self.cases = [part for program in programs for part in parts_of(program, whole / f"{program.name}.xml")]
         self.skipped = [case for case in self.cases if case.skipped]
         self.failed = [case for case in self.cases if case.failed]
         self.good = bool(self.cases) and not self.failed

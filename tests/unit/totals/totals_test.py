@@ -26,12 +26,31 @@ NO_PROGRAM = '<testcase name="unit.lost" time="0" status="notrun"><skipped messa
 LAB = '<testcase name="two_hosts" time="0"><skipped message="no time is left"/></testcase>'
 
 
+# A program that runs whole: as ctest tells of it, and what it says of its tests itself.
+PROGRAM = '<testcase name="unit.some-test" time="5" status="run"><system-out>[ RUN      ] Names.AreKept</system-out></testcase>'
+PROGRAM_FAILED = PROGRAM.replace('"run">', '"fail"><failure message=""/>')
+PROGRAM_DIED = ('<testcase name="unit.some-test" time="5" status="fail"><failure message="SEGFAULT"/><system-out>'
+                "[ RUN      ] Names.AreKept\n[       OK ] Names.AreKept (0 ms)\n[ RUN      ] Names.AreLong\nAddressSanitizer: bad"
+                "</system-out></testcase>")
+PART = '<testcase name="AreKept" status="run" result="completed" time="0.01" classname="Names"/>'
+PART_FAILED = ('<testcase name="AreLong" status="run" result="completed" time="0.5" classname="Names">'
+               '<failure message="a.cc:5&#x0A;1 is not 2"><![CDATA[a.cc:5\n1 is not 2]]></failure></testcase>')
+PART_SKIPPED = ('<testcase name="AreNew" status="run" result="skipped" time="0" classname="Names">'
+                '<skipped message="a.cc:9&#x0A;there is no disk"><![CDATA[a.cc:9\nthere is no disk]]></skipped></testcase>')
+
+
 class Totals(unittest.TestCase):
-    def told(self, names, **suites):
-        """The exit code and the text."""
-        with tempfile.TemporaryDirectory() as folder:
+    def told(self, names, whole=None, **suites):
+        """The exit code and the text. `whole`: parts of unit.some-test."""
+        with tempfile.TemporaryDirectory() as build:
+            folder, of_programs = pathlib.Path(build) / "results", pathlib.Path(build) / "dev" / "whole"
+            folder.mkdir()
+            of_programs.mkdir(parents=True)
             for name, cases in suites.items():
-                (pathlib.Path(folder) / f"{name}.xml").write_text(f'<testsuite time="90">{"".join(cases)}</testsuite>')
+                (folder / f"{name}.xml").write_text(f'<testsuite time="90">{"".join(cases)}</testsuite>')
+            if whole:
+                (of_programs / "unit.some-test.xml").write_text(
+                    f'<testsuites><testsuite name="Names">{"".join(whole)}</testsuite></testsuites>')
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 code = totals.main(folder, names)
@@ -70,6 +89,37 @@ class Totals(unittest.TestCase):
         code, text = self.told(["unit"], unit=[PASSED, NO_PROGRAM])
         self.assertEqual(code, 1)
         self.assertIn("Unable to find executable", text)
+
+    def test_a_program_that_runs_whole_is_each_of_its_tests(self):
+        code, text = self.told(["unit"], unit=[PASSED, PROGRAM], whole=[PART, PART_SKIPPED])
+        self.assertEqual(code, 0)
+        self.assertIn("skipped in unit: there is no disk (1)\n  unit.Names.AreNew\n", text)
+        self.assertRegex(text, r"unit +2 passed +0 failed +1 skipped")
+
+    def test_a_failed_test_of_such_a_program_is_named(self):
+        code, text = self.told(["unit"], unit=[PROGRAM_FAILED], whole=[PART, PART_FAILED])
+        self.assertEqual(code, 1)
+        self.assertIn("failed in unit: unit.Names.AreLong", text)
+        self.assertIn("  | a.cc:5\n  | 1 is not 2\n", text)
+        self.assertRegex(text, r"unit +1 passed +1 failed +0 skipped")
+
+    def test_such_a_program_that_dies_says_in_which_test(self):
+        code, text = self.told(["unit"], unit=[PASSED, PROGRAM_DIED])
+        self.assertEqual(code, 1)
+        self.assertTrue(text.endswith("FAILED   unit: unit.some-test in Names.AreLong (what comes behind that did not run)\n"), text)
+        self.assertIn("  | AddressSanitizer: bad", text)
+
+    def test_such_a_program_that_fails_behind_its_tests_has_failed(self):
+        code, text = self.told(["unit"], unit=[PROGRAM_FAILED], whole=[PART])
+        self.assertEqual(code, 1)
+        self.assertTrue(text.endswith("  FAILED   unit: unit.some-test\n"), text)
+        self.assertRegex(text, r"unit +1 passed +1 failed")
+
+    def test_what_a_sanitizer_says_of_such_a_program_is_shown_with_the_test_it_was_in(self):
+        report = "[ RUN      ] Names.AreLong\nWARNING: ThreadSanitizer: data race\n  Write of size 8\n[       OK ] Names.AreLong (1 ms)\n"
+        program = PROGRAM_FAILED.replace("</system-out>", "\n" + report + "[ RUN      ] Names.More\n" * 100 + "</system-out>")
+        text = self.told(["unit"], unit=[program], whole=[PART])[1]
+        self.assertIn("It said at last:\n  | [ RUN      ] Names.AreLong\n  | WARNING: ThreadSanitizer: data race\n", text)
 
     def test_a_suite_without_results_has_failed(self):
         code, text = self.told(["unit", "tsan"], unit=[PASSED])
