@@ -34,11 +34,18 @@ void CloseQueue::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+size_t CloseQueue::owed() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size() + holding_.size() + under_way_;
+}
+
 void CloseQueue::run() {
   for (;;) {
     const auto due = take_due();
     if (due.empty()) return;
     send(without_data(due));
+    const std::lock_guard lock(mutex_);
+    under_way_ = 0;
   }
 }
 
@@ -50,9 +57,11 @@ std::vector<std::shared_ptr<Inode>> CloseQueue::take_due() {
     changed_.wait(lock, any);
   } else if (!changed_.wait_until(lock, steady_now() + look_after_, any)) {
     look_after_ = std::min(2 * look_after_, kHeldLater);
+  }
+  if (waiting_.empty()) {
+    under_way_ = holding_.size();
     return std::exchange(holding_, {});
   }
-  if (waiting_.empty()) return std::exchange(holding_, {});
   changed_.wait_until(lock, steady_now() + (holding_.empty() ? kDelay : look_after_),
                       [this] { return stopping_ || is_urgent_ || waiting_.size() >= kBatch; });
   // No more than go together: an open waits for the CLOSE of its own file, and not for those before it.
@@ -61,6 +70,7 @@ std::vector<std::shared_ptr<Inode>> CloseQueue::take_due() {
   due.insert(due.end(), waiting_.begin(), end);
   waiting_.erase(waiting_.begin(), end);
   is_urgent_ = is_urgent_ && !waiting_.empty();
+  under_way_ = due.size();
   return due;
 }
 

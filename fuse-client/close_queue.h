@@ -32,6 +32,8 @@ class CloseQueue {
   void add(std::shared_ptr<Inode> inode, When when = When::kWithOthers);
   // Sends what is left and ends; takes as long as the server does (Session::abort() cuts it short).
   void stop();
+  // Files that are in it, or for which it is calling the server just now.
+  size_t owed() const;
 
   // Delegations that the server had revoked, or did not take, when they were returned, and others that it may revoke.
   initiator::LostStateids& revoked() { return revoked_; }
@@ -67,13 +69,14 @@ class CloseQueue {
 
   initiator::Session& session_;
   const LockHandOver locks_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   Condition changed_;
   // Guarded by mutex_.
   std::deque<std::shared_ptr<Inode>> waiting_;
   bool is_urgent_ = false;  // the first in waiting_
   std::vector<std::shared_ptr<Inode>> holding_;
   Milliseconds look_after_ = kHeldSoon;
+  size_t under_way_ = 0;    // taken out of waiting_, and not sent yet
   bool stopping_ = false;
   initiator::LostStateids revoked_;
   Thread thread_;  // last: uses the others

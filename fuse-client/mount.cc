@@ -223,8 +223,8 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
       log_warning("fuse", "rings-not-served cause=\"{}\"", serving.error().to_string());
   }
   WorkerCounts worker_counts;
-  const MountStatus status({*session, data_path, inodes, delegations, rings, worker_counts, options, clock,
-                            std::move(transport_names), durability});
+  const MountStatus status({*session, data_path, inodes, delegations, closes, rings, worker_counts, options,
+                            clock, std::move(transport_names), durability});
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
   FileSystem file_system({*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks,
                           delegations, beliefs, opens, rings, clock, options, status, root.layouts,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fuse-client/close_queue.h"
 #include "fuse-client/delegations.h"
 #include "fuse-client/inode_table.h"
 #include "fuse-client/mount_options.h"
@@ -38,6 +39,7 @@ class MountStatus {
     initiator::DataPath& data_path;
     const InodeTable& inodes;
     const Delegations& delegations;
+    const CloseQueue& closes;
     RingServer& rings;
     const WorkerCounts& workers;
     const MountOptions& options;

@@ -114,9 +114,11 @@ class HistoryOfRealDaemons(unittest.TestCase):
         self.addCleanup(mount.close)
         with open(mount / "file", "wb") as file:
             file.write(b"x" * MIB)
-        mount.wait_until_quiet()
+        told = mount.wait_until_quiet()["rdma_write_bytes"]
+        self.assertGreater(told, 0)
+        # The server asks the brick for its counters now and then.
+        wait_until(lambda: self.brick()["counters"]["rdma_write_bytes"] >= told, 10, "the brick's counters are known")
         written = self.brick()["counters"]["rdma_write_bytes"]
-        self.assertGreater(written, 0)
         # Nobody has read: what the transport asks behind a write is none of the application's reads.
         self.assertEqual(self.brick()["counters"]["rdma_reads"], 0)
         # A server that begins anew knows nothing of before, and does not take it for news.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
 #include <string>
 #include <thread>
@@ -69,6 +70,7 @@ class CloseQueueTest : public testing::Test {
   std::vector<std::byte> returned_;
   std::vector<nfs4::Operation> asked_;  // LOCK and DELEGRETURN
   Milliseconds pause_{0};
+  std::function<void()> when_closed_;
   ScriptedMds mds_;
   std::unique_ptr<initiator::Session> session_;
 
@@ -94,6 +96,7 @@ class CloseQueueTest : public testing::Test {
     const auto* close = std::get_if<nfs4::CloseArguments>(&operation);
     if (close == nullptr) return nfs4::status_result(nfs4::operation_of(operation), Status::kOk);
     closed_.insert(close->open_stateid.other[0]);
+    if (when_closed_) when_closed_();
     if (refused_.contains(close->open_stateid.other[0]))
       return nfs4::status_result(nfs4::Operation::kClose, Status::kBadStateid);
     return nfs4::CloseResponse(nfs4::CloseResult{});
@@ -114,6 +117,22 @@ TEST_F(CloseQueueTest, SixteenGoTogether) {
   // Which of them meet is the threads' affair; one by one they were not.
   EXPECT_LE(compounds() - before, 4u);
   for (const auto& file : files) EXPECT_FALSE(file->is_open());
+}
+
+// Also while the server is being called, and not behind its answer.
+TEST_F(CloseQueueTest, AFileIsOwedUntilTheServerHasAnswered) {
+  CloseQueue queue(*session_);
+  EXPECT_EQ(queue.owed(), 0u);
+  size_t while_called = 0;
+  {
+    const std::lock_guard guard(mds_.mutex);
+    when_closed_ = [&] { while_called = queue.owed(); };
+  }
+  release(open(1), queue);
+  queue.stop();
+  EXPECT_EQ(closed(), 1u);
+  EXPECT_EQ(while_called, 1u);
+  EXPECT_EQ(queue.owed(), 0u);
 }
 
 TEST_F(CloseQueueTest, WhatTheServerRefusesDoesNotKeepTheOthersOpen) {
