@@ -116,6 +116,11 @@ class LockCallsTest : public testing::Test {
       tested.statuses.assign(test->stateids.size(), revoked_ ? Status::kDelegRevoked : Status::kOk);
       return nfs4::TestStateidResponse(std::move(tested));
     }
+    if (std::holds_alternative<nfs4::GetAttributesArguments>(operation)) {
+      nfs4::GetAttributesResult result;
+      result.attributes.lease_time = 6;  // a delegation is handed over within half of it
+      return nfs4::GetAttributesResponse(std::move(result));
+    }
     return nfs4::status_result(nfs4::operation_of(operation), Status::kOk);
   }
   Status next_refusal() {
