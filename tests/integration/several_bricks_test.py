@@ -112,9 +112,10 @@ class SeveralBricks(unittest.TestCase):
 
     def all_come_back(self):
         def back():
-            self.drop_caches()
             return all(self.read(name).result(timeout=60) == data for name, data in self.data.items())
         wait_until(back, 60, "all files have their bytes again")
+        self.drop_caches()
+        self.assertTrue(back(), "also when the kernel knows nothing of them")
 
     def test_one_that_is_killed_takes_only_its_own_files_along(self):
         self.cluster.kill("brick2")

@@ -8,7 +8,6 @@ import concurrent.futures
 import ctypes
 import errno
 import fcntl
-import json
 import mmap
 import os
 import signal
@@ -121,9 +120,6 @@ class OnTwoBricks(unittest.TestCase):
         with open("/proc/sys/vm/drop_caches", "w") as f:
             f.write("3")
 
-    def status(self):
-        return json.loads(os.getxattr(self.mount.path, "system.pnfsrdma.status"))
-
     def silence(self, count=STUCK, kinds=Request.KINDS):
         """Stops the brick, with so many requests under way to it."""
         requests = [Request(self.mount / self.silenced[i % len(self.silenced)], i, kinds) for i in range(count)]
@@ -170,11 +166,13 @@ class OnTwoBricks(unittest.TestCase):
             took[what] = time.monotonic() - begin
         return took
 
-    def others_go_on(self, seconds):
+    def others_go_on(self, seconds, until=lambda: True):
+        """So long, and until that."""
         slowest, late = {}, 0
-        end = time.monotonic() + seconds
+        begin = time.monotonic()
         turn = 0
-        while turn == 0 or time.monotonic() < end:
+        while turn == 0 or time.monotonic() < begin + seconds or not until():
+            self.assertLess(time.monotonic(), begin + 60)
             for what, took in self.work_of_others(turn).items():
                 slowest[what] = max(slowest.get(what, 0), took)
                 late += took > AT_ONCE
@@ -219,7 +217,7 @@ class SmallFilesOfASilentBrick(OnTwoBricks):
         reads = [self.pool.submit((self.mount / f"small{i}").read_bytes) for i in silenced]
         try:
             time.sleep(0.3)
-            self.others_go_on(4)
+            self.others_go_on(3)
             self.assertFalse(any(read.done() for read in reads))
         finally:
             self.cluster.signal("brick2", signal.SIGCONT)
@@ -230,8 +228,8 @@ class SilentBrick(OnTwoBricks):
     def test_two_hundred_requests_wait_and_others_go_on(self):
         _, under_way = self.silence()
         try:
-            self.others_go_on(5)
-            workers = self.status()["workers"]
+            self.others_go_on(3)
+            workers = self.mount.status()["workers"]
             print(f"{workers['parked']} are parked ({workers['parked_bytes']} bytes), {workers['busy']} have a worker")
             # The kernel keeps back all but one write of a file, and some ended before the brick was known to be silent.
             self.assertGreater(workers["parked"], 30)
@@ -287,10 +285,15 @@ class SilentBrick(OnTwoBricks):
         for file in files:
             os.close(file)
 
+    def connections(self):
+        return sum(device["connected"] for device in self.mount.status()["devices"])
+
     def test_also_when_the_connection_is_given_up(self):
         _, under_way = self.silence()
         try:
-            self.others_go_on(18)
+            self.assertEqual(self.connections(), 2)
+            self.others_go_on(0, until=lambda: self.connections() < 2)
+            self.others_go_on(3)
         finally:
             self.cluster.signal("brick2", signal.SIGCONT)
         self.all_end_well(under_way, 40)
