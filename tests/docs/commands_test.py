@@ -67,7 +67,7 @@ class Scratch:
         return subprocess.run(["unshare", "--net", "--pid", "--fork", "--kill-child", f"--mount-proc={self.root}/proc",
                                "chroot", self.root, "bash", "-euxo", "pipefail", "-c",
                                f"ip link set lo up\ncd /root/pnfsrdma\n{text}"],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100)
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200)
 
     def close(self):
         subprocess.run(["umount", "-R", "-l", self.root], check=False)
