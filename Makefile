@@ -58,7 +58,7 @@ in-time-%:
 	@tests/in_time.sh $* $(RESULTS) $(MAKE) --no-print-directory test-$*
 
 build-dev:
-	@packaging/dependencies.sh build test demo web-build
+	@packaging/dependencies.sh build test demo ha web-build
 	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS)
 
 build-tsan:
