@@ -131,9 +131,13 @@ class InTime(unittest.TestCase):
     """tests/in_time.sh, between `make test` and a suite."""
 
     def run_until(self, until, folder):
+        return self.run_suite("tsan", until, folder, "exit 7").returncode
+
+    @staticmethod
+    def run_suite(suite, until, folder, command):
         environment = os.environ | {"PNFSRDMA_TEST_UNTIL": str(until)}
-        return subprocess.run([HERE.parents[1] / "in_time.sh", "tsan", folder, "sh", "-c", "exit 7"],
-                              capture_output=True, env=environment, check=False).returncode
+        return subprocess.run([HERE.parents[1] / "in_time.sh", suite, folder, "sh", "-c", command],
+                              capture_output=True, text=True, env=environment, check=False)
 
     def test_a_suite_without_time_is_skipped_and_told(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -147,6 +151,16 @@ class InTime(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             self.assertEqual(self.run_until(int(time.time()) + 3600, folder), 7)
             self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
+
+    def test_the_lab_leaves_the_fuzzers_their_time_if_both_have_enough(self):
+        now = int(time.time())
+        with tempfile.TemporaryDirectory() as folder:
+            for left, lab in ((1500, 1160), (500, 500)):
+                said = self.run_suite("lab", now + left, folder, "echo $PNFSRDMA_TEST_UNTIL").stdout
+                self.assertEqual(int(said), now + lab)
+        unset = subprocess.run(["env", "-u", "PNFSRDMA_TEST_UNTIL", HERE.parents[1] / "in_time.sh", "lab", folder, "sh", "-c",
+                                "echo ${PNFSRDMA_TEST_UNTIL-none}"], capture_output=True, text=True, check=False)
+        self.assertEqual(unset.stdout, "none\n")
 
 
 if __name__ == "__main__":
