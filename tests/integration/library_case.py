@@ -7,6 +7,7 @@ import errno
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -40,14 +41,38 @@ import pnfsrdma  # noqa: E402
 
 class Case(unittest.TestCase):
     options = {}
+    # Daemons for all tests of the class, which leave nothing but files; else for each.
+    one_cluster = False
+
+    @classmethod
+    def setUpClass(cls):
+        cls.kept = None
 
     def setUp(self):
-        self.cluster = cluster.Cluster(BIN, **{"pool_size": "512M", **self.options}).start_all()
-        self.addCleanup(self.cluster.close)
-        # Whoever connects before that is told of no memory: its durability is unknown.
-        cluster.wait_until(lambda: "brick-ready" in self.cluster.log("mds"), 30, "the MDS has the brick")
+        self.cluster = type(self).kept
+        if self.cluster is None:
+            self.cluster = cluster.Cluster(BIN, **{"pool_size": "512M", **self.options}).start_all()
+            (self.addClassCleanup if self.one_cluster else self.addCleanup)(self.cluster.close)
+            # Whoever connects before that is told of no memory: its durability is unknown.
+            cluster.wait_until(lambda: "brick-ready" in self.cluster.log("mds"), 30, "the MDS has the brick")
+        if self.one_cluster:
+            type(self).kept = self.cluster
+            self.addCleanup(self.make_empty, self.cluster)
         self.source = self.reach()
         self.client = pnfsrdma.connect(self.source)
+
+    @staticmethod
+    def make_empty(kept):
+        """As at the start: no mount, no file."""
+        for mount in kept.mounts:
+            mount.close()
+        kept.mounts.clear()
+        mount = kept.mount()
+        for path in mount.path.iterdir():
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        mount.path.chmod(0o755)
+        mount.unmount()
+        kept.mounts.clear()
 
     def reach(self):
         """What to connect to."""

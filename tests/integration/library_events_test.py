@@ -28,6 +28,8 @@ import cluster
 import pnfsrdma
 
 class Events(Case):
+    one_cluster = True
+
     def tearDown(self):
         self.client.close()
 

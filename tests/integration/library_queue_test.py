@@ -18,6 +18,8 @@ import pnfsrdma
 
 
 class Queues(Case):
+    one_cluster = True
+
     def tearDown(self):
         self.client.close()
 
@@ -191,6 +193,8 @@ class Queues(Case):
 
 
 class Maps(Case):
+    one_cluster = True
+
     def setUp(self):
         super().setUp()
         self.mount = self.cluster.mount("actimeo=0")

@@ -137,6 +137,8 @@ class Insecure(Case):
 
 
 class Files(Case):
+    one_cluster = True
+
     def setUp(self):
         super().setUp()
         self.mount = self.cluster.mount("actimeo=0")

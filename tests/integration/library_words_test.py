@@ -26,6 +26,8 @@ def word(file, offset):
 
 
 class Words(Case):
+    one_cluster = True
+
     def setUp(self):
         super().setUp()
         self.mount = self.cluster.mount("actimeo=0")
