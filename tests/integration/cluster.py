@@ -47,6 +47,15 @@ def answers(port, host="127.0.0.1"):
         return False
 
 
+def stands_still(pid):
+    """All threads of the process are stopped."""
+    try:
+        return all((task / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+                   for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
+    except FileNotFoundError:  # one that ends just now
+        return False
+
+
 class Cluster:
     def __init__(self, bin_directory, pool_size="2G", pool_directory=None, durability=None, lease_seconds=30,
                  advertise=None, bricks=1, insecure=False, **mds_options):
@@ -147,7 +156,10 @@ class Cluster:
         return self
 
     def signal(self, name, number):
-        self.processes[name].send_signal(number)
+        process = self.processes[name]
+        process.send_signal(number)
+        if number == signal.SIGSTOP:  # on a busy machine some thread still answers what comes a moment later
+            wait_until(lambda: stands_still(process.pid), START_SECONDS, f"{name}d stands still")
 
     def kill(self, name):
         """SIGKILL: a crash."""

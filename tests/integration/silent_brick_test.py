@@ -24,7 +24,7 @@ BIN = sys.argv.pop(1)
 PAGE = 4096
 SIZE = 1 << 20
 STUCK = 200  # requests; the mount has 16 workers
-AT_ONCE = 1.0  # seconds; one in twenty may be late, on a busy machine
+AT_ONCE = 1.0  # seconds; one in twenty may be late, on a busy machine, and two of few
 LATE = 5.0
 
 
@@ -180,7 +180,7 @@ class OnTwoBricks(unittest.TestCase):
             time.sleep(0.1)
         print(f"{turn} turns meanwhile, slowest: " + ", ".join(f"{what} {took:.2f} s" for what, took in slowest.items()))
         self.assertLess(max(slowest.values()), LATE)
-        self.assertLessEqual(late, turn * len(slowest) / 20)
+        self.assertLessEqual(late, max(2, turn * len(slowest) / 20))
 
     def all_end_well(self, under_way, seconds):
         begin = time.monotonic()
