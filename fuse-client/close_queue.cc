@@ -125,7 +125,7 @@ void CloseQueue::send_without_locks() {
     }
     is_urgent_ = is_urgent_ && !waiting_.empty();
   }
-  if (!due.empty()) send(due);
+  if (!due.empty()) send(without_data(std::move(due)));
 }
 
 void CloseQueue::send(std::span<const Step> steps) {

@@ -256,6 +256,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   point.unmount();
   const SteadyTime farewell = steady_now() + kFarewell;
   const EndInTime end_in_time(*session, data_path, farewell);
+  data_path.send_held(farewell);
   delegations.end_all();
   closes.stop();
   rings.stop();

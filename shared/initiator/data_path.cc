@@ -346,6 +346,11 @@ LayoutsView DataPath::layouts() const {
   return view;
 }
 
+void DataPath::send_held(SteadyTime deadline) {
+  impl_->background.post([impl = impl_.get()] { impl->files.flush_held(); });
+  impl_->background.run_all(deadline);
+}
+
 void DataPath::shut_down(SteadyTime deadline) {
   // In the background, so that a server that does not answer cannot hold us beyond the deadline.
   impl_->background.post([impl = impl_.get(), deadline] {

@@ -107,6 +107,8 @@ class DataPath final : public CallbackHandler {
   // Looks at every file that is open or kept: for people and scrapers, not per I/O.
   LayoutsView layouts() const;
 
+  // Of the mount, before delegations are returned: sends what files hold, until `deadline`.
+  void send_held(SteadyTime deadline);
   // End of the mount: sends what was deferred, returns all layouts, until `deadline`; then fails what waits.
   void shut_down(SteadyTime deadline);
   // Fails everything now with ESHUTDOWN: for a mount whose servers do not answer.
