@@ -72,6 +72,11 @@ bool DirectoryNames::has_found(std::string_view name, uint64_t change) const {
   return change == change_ && found_.contains(name);
 }
 
+size_t DirectoryNames::memory() const {
+  constexpr size_t kEach = 80;  // the string, its node, its bucket; most are short
+  return (absent_.size() + found_.size() + present_.size()) * kEach;
+}
+
 bool DirectoryNames::follow(const nfs4::ChangeInfo& change) {
   const bool follows = change.atomic && change.before == change_;
   if (!follows) forget();

@@ -23,7 +23,7 @@ class DirectoryNames {
   // once.
   static constexpr size_t kAbsentMax = 1024;
   static constexpr size_t kPresentMax = 16'384;
-  static constexpr size_t kFoundMax = 256;
+  static constexpr size_t kFoundMax = kPresentMax;
 
   // The server has said NOENT, when the change attribute was `change` or, a moment before, still was.
   void absent(std::string_view name, uint64_t change);
@@ -44,6 +44,9 @@ class DirectoryNames {
   bool lacks(std::string_view name, uint64_t change) const;
   // True: the name was of the same file as when it was found last.
   bool has_found(std::string_view name, uint64_t change) const;
+
+  // Bytes, about.
+  size_t memory() const;
 
  private:
   struct Hash {

@@ -1,15 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuse-client/directory_stream.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+
+#include "shared/client/file_attributes.h"
 
 namespace pnfsrdma::fuse_client {
 
+ListedEntries listed_entries(const nfs4::ReadDirectoryResult& result, const std::vector<uint64_t>& nodes) {
+  ListedEntries entries;
+  entries.reserve(result.entries.size());
+  for (const nfs4::DirectoryEntry& entry : result.entries) {
+    ListedEntry& listed = entries.emplace_back();
+    listed.cookie = entry.cookie;
+    listed.name = entry.name;
+    if (nodes.size() == result.entries.size()) listed.node = nodes[entries.size() - 1];
+    if (const auto attributes = client::to_file_attributes(entry.attributes)) {
+      listed.file_id = attributes->status.st_ino;
+      listed.type = attributes->status.st_mode & S_IFMT;
+    }
+  }
+  return entries;
+}
+
 void ListedNames::take(uint64_t cookie, SteadyTime asked_at, std::optional<uint64_t> change,
-                       const nfs4::ReadDirectoryResult& result) {
-  if (cookie == 0) *this = {};
+                       ListedEntries entries, bool end) {
+  if (cookie == 0) *this = ListedNames(bytes_max_);
   if (cookie == 0 && change) {
-    so_far_ = {.names = std::unordered_set<std::string>{}, .change = *change, .asked_at = asked_at};
+    so_far_ = {.names = std::unordered_set<std::string>{},
+               .entries = ListedEntries{},
+               .change = *change,
+               .asked_at = asked_at};
     broken_ = false;
   }
   broken_ = broken_ || cookie != next_ || change != so_far_.change;
@@ -17,13 +40,20 @@ void ListedNames::take(uint64_t cookie, SteadyTime asked_at, std::optional<uint6
     so_far_ = {};
     return;
   }
-  if (so_far_.names && so_far_.names->size() + result.entries.size() > DirectoryNames::kPresentMax)
+  if (!entries.empty()) next_ = entries.back().cookie;
+  remember(std::move(entries));
+  whole_ = end;
+}
+
+void ListedNames::remember(ListedEntries entries) {
+  if (so_far_.names && so_far_.names->size() + entries.size() > DirectoryNames::kPresentMax)
     so_far_.names.reset();
-  for (const nfs4::DirectoryEntry& entry : result.entries) {
+  for (ListedEntry& entry : entries) {
     if (so_far_.names) so_far_.names->emplace(entry.name);
-    next_ = entry.cookie;
+    bytes_ += entry.memory();
+    if (bytes_ > bytes_max_) so_far_.entries.reset();
+    if (so_far_.entries) so_far_.entries->push_back(std::move(entry));
   }
-  whole_ = result.end;
 }
 
 std::optional<ListedNames::Whole> ListedNames::take_whole() {
@@ -49,6 +79,22 @@ const nfs4::DirectoryEntry* DirectoryStream::after(uint64_t cookie) {
     }
   }
   return next_ < entries_.size() ? &entries_[next_++] : nullptr;
+}
+
+const ListedEntry* DirectoryStream::kept_after(uint64_t cookie) {
+  const auto& entries = kept_->entries;
+  const uint64_t before_next = next_ == 0 ? 0 : entries[next_ - 1].cookie;
+  if (cookie == 0) {
+    next_ = 0;
+  } else if (cookie != before_next) {
+    const auto found = std::ranges::find(entries, cookie, &ListedEntry::cookie);
+    if (found == entries.end()) {
+      rewind();
+      return nullptr;
+    }
+    next_ = static_cast<size_t>(found - entries.begin()) + 1;
+  }
+  return next_ < entries.size() ? &entries[next_++] : nullptr;
 }
 
 bool DirectoryStream::at_end(uint64_t cookie) const {

@@ -63,6 +63,12 @@ FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
   return shown;
 }
 
+FileSystem::Shown FileSystem::show(Inode& inode, const Inode::Believed& believed) {
+  Shown shown{Beliefs::with_local_view(inode, believed.attributes), seconds_of(believed.left)};
+  inode.told_kernel(shown.attributes);
+  return shown;
+}
+
 Milliseconds FileSystem::learn(Inode& inode, const Question& question,
                                const client::FileAttributes& attributes, bool of_own_change) {
   const Milliseconds believed = beliefs_.learn(inode, question, attributes, of_own_change);
@@ -87,7 +93,8 @@ std::expected<FileSystem::Entry, int> FileSystem::make_entry(const Question& que
   return entry_of(std::move(inode), shown);
 }
 
-FileSystem::Entry FileSystem::entry_of(std::shared_ptr<Inode> inode, const Shown& shown) const {
+FileSystem::Entry FileSystem::entry_of(std::shared_ptr<Inode> inode, const Shown& shown,
+                                       SteadyTime::duration named_for) const {
   Entry entry{std::move(inode), {}, shown.attributes};
   entry.param.ino = entry.inode->node;
   entry.param.generation = parts_.inodes.generation_of(*entry.inode);
@@ -99,42 +106,32 @@ FileSystem::Entry FileSystem::entry_of(std::shared_ptr<Inode> inode, const Shown
     entry.param.attr_timeout = 0;
   }
   // How long a name may be believed is a matter of its directory.
+  const std::chrono::duration<double> left = parts_.options.attributes.directory_min - named_for;
   if (parts_.options.lookup_cache != LookupCache::kNone)
-    entry.param.entry_timeout = static_cast<double>(parts_.options.attributes.directory_min.count());
+    entry.param.entry_timeout = std::max(left.count(), 0.0);
   return entry;
 }
 
-std::optional<FileSystem::Entry> FileSystem::known_entry(const Inode& directory, std::string_view name,
+std::optional<FileSystem::Entry> FileSystem::known_entry(const std::optional<KnownNames::Known>& known,
                                                          SteadyTime now) {
-  if (!caches_absent_names() || !directory.has_found_name(name, now, parts_.options.attributes))
-    return std::nullopt;
-  const std::shared_ptr<Inode> inode = parts_.inodes.find(directory, name);
-  // An open has found that the name leads elsewhere, or may have, and the kernel looks again.
-  if (!inode || inode->name_is_lost() || inode->has_old_name(now)) return std::nullopt;
-  const auto known = beliefs_.believed(*inode, now);
   if (!known) return std::nullopt;
-  // Its handle may have ended with that one.
-  if (S_ISDIR(known->attributes.status.st_mode) && known->known_at <= handle_ended_at_.load())
-    return std::nullopt;
+  const std::shared_ptr<Inode>& inode = known->inode;
   const std::shared_ptr<Inode> counted = parts_.inodes.look_up(inode->handle, inode->id);
   if (counted != inode) {  // forgotten meanwhile
     forget_lookups(counted->node, 1);
     return std::nullopt;
   }
-  const Shown shown{Beliefs::with_local_view(*inode, known->attributes), seconds_of(known->left)};
-  inode->told_kernel(shown.attributes);
-  return entry_of(inode, shown);
+  return entry_of(inode, show(*inode, known->attributes), now - known->named_at);
 }
 
 void FileSystem::handle_ended(Inode& asked) {
   asked.expire();
-  handle_ended_at_ = parts_.clock.now();
+  parts_.names.handle_ended(parts_.clock.now());
 }
 
 void FileSystem::named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,
                        const nfs4::ChangeInfo& done) {
-  parts_.inodes.named(inode, directory, name);
-  if (caches_absent_names() && done.atomic) directory->name_is_found(name, done.after);
+  parts_.names.found(inode, directory, name, done.atomic ? std::optional(done.after) : std::nullopt);
 }
 
 void FileSystem::reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry) {
@@ -144,10 +141,6 @@ void FileSystem::reply_entry(fuse_req_t request, const std::expected<Entry, int>
   }
   // Interrupted meanwhile: the kernel did not take it, so it will not forget it either.
   if (fuse_reply_entry(request, &entry->param) == -ENOENT) forget_lookups(entry->param.ino, 1);
-}
-
-bool FileSystem::caches_absent_names() const {
-  return parts_.options.lookup_cache == LookupCache::kAll && parts_.options.default_permissions;
 }
 
 uint64_t FileSystem::names_changed(const std::vector<Touched>& touched, const Question& asked,

@@ -23,7 +23,9 @@
 #include "fuse-client/fuse_header.h"
 #include "fuse-client/inode_table.h"
 #include "fuse-client/invalidator.h"
+#include "fuse-client/kept_listings.h"
 #include "fuse-client/kernel_handles.h"
+#include "fuse-client/known_names.h"
 #include "fuse-client/lock_calls.h"
 #include "fuse-client/mount_options.h"
 #include "fuse-client/second_opens.h"
@@ -51,6 +53,8 @@ struct FileSystemParts {
   BlockedLocks& blocked_locks;
   Delegations& delegations;
   Beliefs& beliefs;
+  KnownNames& names;
+  KeptListings& listings;
   const FileOpens& opens;
   RingServer& rings;
   const Clock& clock;
@@ -186,7 +190,9 @@ class FileSystem {
   };
   Shown take_in(Inode& inode, const Question& question, const client::FileAttributes& attributes,
                 bool of_own_change = false);
-  // The same of what the kernel is not told now. How long it may be believed.
+  // What is believed of it, to be shown.
+  static Shown show(Inode& inode, const Inode::Believed& believed);
+  // As take_in(), of what the kernel is not told now. How long it may be believed.
   Milliseconds learn(Inode& inode, const Question& question, const client::FileAttributes& attributes,
                      bool of_own_change = false);
   // What the kernel is told in place of the file's time: PageStamp::instead_of().
@@ -196,20 +202,20 @@ class FileSystem {
   // needed.
   std::expected<Entry, int> make_entry(const Question& question, const nfs4::FileHandle* handle,
                                        const nfs4::Attributes* attributes);
-  // What the kernel is told of a file. Its lookup is counted already.
-  Entry entry_of(std::shared_ptr<Inode> inode, const Shown& shown) const;
+  // What the kernel is told of a file. Its lookup is counted already. `named_for`: how long its name is believed.
+  Entry entry_of(std::shared_ptr<Inode> inode, const Shown& shown, SteadyTime::duration named_for = {}) const;
   // The same of a name that is known, in no call, with one lookup more. None: ask the server.
-  std::optional<Entry> known_entry(const Inode& directory, std::string_view name, SteadyTime now);
+  std::optional<Entry> known_entry(const std::optional<KnownNames::Known>& known, SteadyTime now);
   // The server knows the handle no more by which something was asked. It may have been that of a directory on the way,
   // so names of directories that are known so far are asked for again.
   void handle_ended(Inode& asked);
   // The kernel forgets so many lookups of it.
   void forget_lookups(fuse_ino_t node, uint64_t lookups);
+  // What those inodes hold that are not in the table any more.
+  void give_back_gone();
   // The kernel is told that this is `name`. `done`: the operation of ours that has made the name so.
   void named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,
              const nfs4::ChangeInfo& done);
-  // Names that are not there are remembered; other answers are judged by the server for each caller.
-  bool caches_absent_names() const;
   void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);
   // An operation on names, done or failed: what was believed of the files in it is in doubt, and of no others.
   struct Touched {
@@ -271,9 +277,19 @@ class FileSystem {
   class Listing;
   int list(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t position, bool plus,
            Listing& listing);
+  int list_entries(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t position,
+                   bool plus, Listing& listing);
   int fetch(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t cookie);
+  bool take_kept_listing(DirectoryStream& stream, uint64_t cookie);
+  std::vector<uint64_t> learn_page(const std::shared_ptr<Inode>& directory, const Question& question,
+                                   std::optional<uint64_t> change, const nfs4::ReadDirectoryResult& page);
+  void take_page(DirectoryStream& stream, const Question& question, uint64_t cookie,
+                 std::optional<uint64_t> change, const nfs4::ReadDirectoryResult& page);
   bool add_entry(Listing& listing, const Inode& directory, const DirectoryStream& stream,
                  const nfs4::DirectoryEntry& entry, bool plus);
+  bool add_kept_entry(Listing& listing, const Inode& directory, const ListedEntry& entry, bool plus);
+  std::expected<Entry, int> make_listed_entry(const DirectoryStream& stream,
+                                              const nfs4::DirectoryEntry& entry);
   void make(fuse_req_t request, fuse_ino_t parent, const char* name, nfs4::CreateType type,
             const nfs4::Attributes& mode);
   bool wants_new(int flags) const;
@@ -343,7 +359,6 @@ class FileSystem {
   std::atomic<uint64_t> small_file_size_ = 0;
   FirstReads first_reads_;
   SecondOpens second_opens_, second_exchanges_;
-  std::atomic<SteadyTime> handle_ended_at_{SteadyTime::min()};
   CloneOffers clone_offers_;
   KernelHandles<OpenFile> open_files_;
   KernelHandles<DirectoryStream> open_directories_;

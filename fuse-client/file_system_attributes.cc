@@ -22,11 +22,12 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
   if (component == "." || component == "..") return look_up_node(request, parent, component == "..");
   const std::shared_ptr<Inode> directory = inode(parent);
   const Question question = ask(nullptr);
-  if (const auto known = known_entry(*directory, name, question.asked_at))
+  if (const auto known =
+          known_entry(parts_.names.find(*directory, name, question.asked_at), question.asked_at))
     return reply_entry(request, *known);
   CompoundReply reply;
   int error = 0;
-  if (caches_absent_names() && directory->lacks_name(name, question.asked_at, parts_.options.attributes)) {
+  if (parts_.names.lacks(*directory, name, question.asked_at)) {
     error = ENOENT;
   } else {
     error = call(request,
@@ -95,7 +96,12 @@ void FileSystem::forget_multi(fuse_req_t request, size_t count, fuse_forget_data
 }
 
 void FileSystem::forget_lookups(fuse_ino_t node, uint64_t lookups) {
-  if (const auto gone = parts_.inodes.forget(node, lookups)) parts_.delegations.end(gone);
+  parts_.inodes.forget(node, lookups);
+  give_back_gone();
+}
+
+void FileSystem::give_back_gone() {
+  for (const auto& gone : parts_.inodes.take_gone()) parts_.delegations.end(gone);
 }
 
 void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {

@@ -58,9 +58,10 @@ class FileSystem::Listing {
 void FileSystem::opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   const std::shared_ptr<Inode> directory = inode(node);
   directory->directory_opened();
-  info->fh = open_directories_.give(std::make_unique<DirectoryStream>(directory));
+  info->fh =
+      open_directories_.give(std::make_unique<DirectoryStream>(directory, parts_.listings.bytes_max()));
   // A listing says what is not there, as a lookup does.
-  info->cache_readdir = caches_absent_names() ? 1 : 0;
+  info->cache_readdir = parts_.names.believes_absent() ? 1 : 0;
   info->keep_cache = directory->keeps_listing(parts_.clock.now(), parts_.options.attributes) ? 1 : 0;
   if (fuse_reply_open(request, info) == -ENOENT) releasedir(nullptr, info);
 }
@@ -105,9 +106,21 @@ int FileSystem::list(fuse_req_t request, const Inode& directory, DirectoryStream
   if (position == 0) stream.rewind();
   if (position == 0 && !add_special(".", kDotOffset)) return 0;
   if (position == kDotOffset && !add_special("..", kDotDotOffset)) return 0;
+  return list_entries(request, directory, stream, position, plus, listing);
+}
 
+int FileSystem::list_entries(fuse_req_t request, const Inode& directory, DirectoryStream& stream,
+                             uint64_t position, bool plus, Listing& listing) {
   for (bool has_entries = false;; has_entries = true) {
     const uint64_t cookie = DirectoryStream::cookie_of(position);
+    if (stream.has_kept() || take_kept_listing(stream, cookie)) {
+      const ListedEntry* kept = stream.kept_after(cookie);
+      if (kept != nullptr && add_kept_entry(listing, directory, *kept, plus)) {
+        position = kept->cookie;
+        continue;
+      }
+      if (stream.has_kept()) break;  // the end of it, or of the room
+    }
     const nfs4::DirectoryEntry* entry = stream.after(cookie);
     if (entry == nullptr) {
       // What is there goes out first; more is asked for when the kernel comes back.
@@ -146,17 +159,103 @@ int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStrea
   const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
   const auto* result = reply.result<nfs4::ReadDirectoryResponse>(2);
   if (error != 0 || result == nullptr) return error != 0 ? error : EIO;
-  if (caches_absent_names()) {
-    stream.names.take(cookie, question.asked_at, before ? before->attributes.change : std::nullopt, *result);
-    if (const auto whole = stream.names.take_whole()) {
-      if (whole->names) stream.directory->names_complete(*whole->names, whole->change);
-      stream.directory->listed(whole->change, whole->asked_at);
-    }
-  }
-  stream.take(cookie, *result);
+  take_page(stream, question, cookie, before ? before->attributes.change : std::nullopt, *result);
+  return 0;
+}
+
+// `change`: the directory's, ahead of the page.
+void FileSystem::take_page(DirectoryStream& stream, const Question& question, uint64_t cookie,
+                           std::optional<uint64_t> change, const nfs4::ReadDirectoryResult& page) {
+  const std::shared_ptr<Inode>& directory = stream.directory;
+  const std::vector<uint64_t> nodes = learn_page(directory, question, change, page);
+  stream.is_learnt = !nodes.empty();
+  stream.take(cookie, page);
   stream.asked_at = question.asked_at;
   stream.name_changes = question.name_changes;
-  return 0;
+  if (!parts_.names.believes_absent()) return;
+  stream.names.take(cookie, question.asked_at, change, listed_entries(page, nodes), page.end);
+  auto whole = stream.names.take_whole();
+  if (!whole) return;
+  if (whole->names) directory->names_complete(*whole->names, whole->change);
+  directory->listed(whole->change, whole->asked_at);
+  if (!whole->entries) return parts_.listings.forget(directory->node);
+  parts_.listings.keep(directory->node, std::make_shared<const WholeListing>(
+                                            WholeListing{std::move(*whole->entries), whole->change,
+                                                         whole->asked_at, page.cookie_verifier}));
+}
+
+// The kernel may have dropped the one that it kept.
+bool FileSystem::take_kept_listing(DirectoryStream& stream, uint64_t cookie) {
+  if (cookie != 0 || !parts_.names.believes_absent()) return false;
+  auto kept = parts_.listings.find(stream.directory->node);
+  if (!kept || !stream.directory->is_as_listed(kept->change, kept->asked_at, parts_.clock.now(),
+                                               parts_.options.attributes))
+    return false;
+  stream.take_kept(std::move(kept));
+  return true;
+}
+
+// What a page of a listing says of its files, as if each had been looked up, though the kernel may not be told of them.
+// Their nodes; 0: there is none. Nothing if none are kept.
+std::vector<uint64_t> FileSystem::learn_page(const std::shared_ptr<Inode>& directory,
+                                             const Question& question, std::optional<uint64_t> change,
+                                             const nfs4::ReadDirectoryResult& page) {
+  std::vector<uint64_t> nodes;
+  if (parts_.listings.bytes_max() == 0) return nodes;
+  nodes.reserve(page.entries.size());
+  std::vector<std::string> names;
+  const SteadyTime until = parts_.clock.now() + parts_.options.attributes.directory_min;
+  for (const nfs4::DirectoryEntry& entry : page.entries) {
+    uint64_t& node = nodes.emplace_back(0);
+    const auto attributes = client::to_file_attributes(entry.attributes);
+    if (!attributes || !entry.attributes.file_handle) continue;
+    const auto inode = parts_.inodes.keep(*entry.attributes.file_handle, attributes->status.st_ino);
+    if (!inode) continue;
+    node = inode->node;
+    // What has been written through a data path is not in the answer, perhaps.
+    if (!inode->data()) (void)learn(*inode, question, *attributes);
+    inode->found_as(*directory, entry.name, until);
+    parts_.inodes.named(*inode, directory, entry.name);
+    names.push_back(entry.name);
+  }
+  if (change) directory->names_are_found(names, *change);
+  give_back_gone();
+  return nodes;
+}
+
+bool FileSystem::add_kept_entry(Listing& listing, const Inode& directory, const ListedEntry& entry,
+                                bool plus) {
+  const auto next = static_cast<off_t>(entry.cookie);
+  fuse_entry_param param{};
+  param.attr.st_ino = entry.file_id;
+  param.attr.st_mode = entry.type;
+  if (!plus) return listing.add(entry.name.c_str(), param.attr, next);
+  const SteadyTime now = parts_.clock.now();
+  const auto known = known_entry(parts_.names.listed(directory, entry.node, now), now);
+  if (!known) return listing.add(entry.name.c_str(), param, next);
+  // Of several, the one that the kernel has been told last.
+  if (known->attributes.status.st_nlink > 1)
+    parts_.inodes.named(*known->inode, directory.shared_from_this(), entry.name);
+  if (listing.add(entry.name.c_str(), known->param, next)) return true;
+  forget_lookups(known->param.ino, 1);  // did not fit: the kernel never hears of it
+  return false;
+}
+
+// With one lookup more. What the inode has learnt of the page already, it does not learn twice.
+std::expected<FileSystem::Entry, int> FileSystem::make_listed_entry(const DirectoryStream& stream,
+                                                                    const nfs4::DirectoryEntry& entry) {
+  const Question question{.asked_at = stream.asked_at, .name_changes = stream.name_changes, .data = nullptr};
+  if (!stream.is_learnt) return make_entry(question, &*entry.attributes.file_handle, &entry.attributes);
+  const auto said = client::to_file_attributes(entry.attributes);
+  if (!said) return std::unexpected(nfs4::to_errno(said.error()));
+  const SteadyTime now = parts_.clock.now();
+  std::shared_ptr<Inode> inode = parts_.inodes.look_up(*entry.attributes.file_handle, said->status.st_ino);
+  const bool is_known = inode->has_answer_of(stream.asked_at);
+  const auto believed = is_known ? beliefs_.believed(*inode, now) : std::nullopt;
+  const Shown shown = believed   ? show(*inode, *believed)
+                      : is_known ? show(*inode, {*said, Milliseconds(0), stream.asked_at})
+                                 : take_in(*inode, question, *said);
+  return entry_of(std::move(inode), shown, now - stream.asked_at);
 }
 
 bool FileSystem::add_entry(Listing& listing, const Inode& directory, const DirectoryStream& stream,
@@ -168,11 +267,13 @@ bool FileSystem::add_entry(Listing& listing, const Inode& directory, const Direc
   if (!plus) return listing.add(entry.name.c_str(), param.attr, next);
   // Without a handle the kernel gets the name only (node 0) and looks it up when it needs more.
   if (!attributes || !entry.attributes.file_handle) return listing.add(entry.name.c_str(), param, next);
-  const Question question{.asked_at = stream.asked_at, .name_changes = stream.name_changes, .data = nullptr};
-  const auto made = make_entry(question, &*entry.attributes.file_handle, &entry.attributes);
+  const auto made = make_listed_entry(stream, entry);
   if (!made) return listing.add(entry.name.c_str(), param, next);
-  made->inode->found_as(directory, entry.name, parts_.clock.now() + parts_.options.attributes.directory_min);
-  parts_.inodes.named(*made->inode, directory.shared_from_this(), entry.name);
+  if (!stream.is_learnt) {
+    made->inode->found_as(directory, entry.name,
+                          parts_.clock.now() + parts_.options.attributes.directory_min);
+    parts_.inodes.named(*made->inode, directory.shared_from_this(), entry.name);
+  }
   if (listing.add(entry.name.c_str(), made->param, next)) return true;
   forget_lookups(made->param.ino, 1);  // did not fit: the kernel never hears of it
   return false;

@@ -133,7 +133,7 @@ void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name,
   std::vector<Touched> touched = {{to, kNewDirectoryAt}};
   if (from != to) touched.push_back({from, kOldDirectoryAt});
   std::shared_ptr<Inode> replaced;
-  if (!caches_absent_names() || !to->lacks_name(new_name, question.asked_at, parts_.options.attributes)) {
+  if (!parts_.names.lacks(*to, new_name, question.asked_at)) {
     replaced = parts_.inodes.find(*to, new_name);
     touched.push_back({replaced, std::nullopt});
   }

@@ -90,12 +90,40 @@ bool Inode::has_type(mode_t type) const {
   return known_ && (known_->status.st_mode & S_IFMT) == type;
 }
 
+bool Inode::has_answer_of(SteadyTime asked_at) const {
+  const std::lock_guard lock(mutex_);
+  return known_ && asked_at <= known_at_;
+}
+
+bool Inode::forgotten_by_kernel() {
+  const std::lock_guard lock(mutex_);
+  opened_at_.reset();
+  told_change_.reset();
+  told_size_.reset();
+  listing_.reset();
+  if (known_) pages_.dropped(known_->status.st_mtim);
+  pages_filled_ = false;
+  return known_ && believed_for_ > Milliseconds(0) && !name_removed_ && !name_is_lost_;
+}
+
+size_t Inode::memory() const {
+  constexpr size_t kPlaces = 400;  // in the table and its order, the name
+  const std::lock_guard lock(mutex_);
+  return sizeof(Inode) + kPlaces + (names_ ? names_->memory() : 0);
+}
+
 void Inode::name_is_absent(std::string_view name, uint64_t change) {
   change_names([&](DirectoryNames& names) { names.absent(name, change); });
 }
 
 void Inode::name_is_found(std::string_view name, uint64_t change) {
   change_names([&](DirectoryNames& names) { names.found(name, change); });
+}
+
+void Inode::names_are_found(std::span<const std::string> names, uint64_t change) {
+  change_names([&](DirectoryNames& known) {
+    for (const std::string& name : names) known.found(name, change);
+  });
 }
 
 void Inode::names_complete(const std::unordered_set<std::string>& names, uint64_t change) {
@@ -115,16 +143,20 @@ void Inode::forget_names() {
 
 bool Inode::lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const {
   const std::lock_guard lock(mutex_);
-  return knows_names(now, timeouts) && names_->lacks(name, known_->change);
+  const Milliseconds least = std::min(timeouts.file_min, timeouts.directory_min);
+  return knows_names(now, least) && names_->lacks(name, known_->change);
 }
 
-bool Inode::has_found_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const {
+std::optional<SteadyTime> Inode::found_name_at(std::string_view name, SteadyTime now,
+                                               const AttributeTimeouts& timeouts) const {
   const std::lock_guard lock(mutex_);
-  return knows_names(now, timeouts) && names_->has_found(name, known_->change);
+  if (!knows_names(now, timeouts.directory_min) || !names_->has_found(name, known_->change))
+    return std::nullopt;
+  return known_at_;
 }
 
-bool Inode::knows_names(SteadyTime now, const AttributeTimeouts& timeouts) const {
-  return names_ && known_ && now - known_at_ < std::min(timeouts.file_min, timeouts.directory_min);
+bool Inode::knows_names(SteadyTime now, Milliseconds at_most) const {
+  return names_ && known_ && now - known_at_ < at_most;
 }
 
 void Inode::listed(uint64_t change, SteadyTime asked_at) {
@@ -134,9 +166,19 @@ void Inode::listed(uint64_t change, SteadyTime asked_at) {
 
 bool Inode::keeps_listing(SteadyTime now, const AttributeTimeouts& timeouts) const {
   const std::lock_guard lock(mutex_);
-  if (!listing_ || !known_ || known_->change != listing_->change) return false;
+  return listing_ && is_as_listed(*listing_, now, timeouts);
+}
+
+bool Inode::is_as_listed(uint64_t change, SteadyTime asked_at, SteadyTime now,
+                         const AttributeTimeouts& timeouts) const {
+  const std::lock_guard lock(mutex_);
+  return is_as_listed(Listing{change, asked_at}, now, timeouts);
+}
+
+bool Inode::is_as_listed(const Listing& listing, SteadyTime now, const AttributeTimeouts& timeouts) const {
+  if (!known_ || known_->change != listing.change) return false;
   const Milliseconds least = std::min(timeouts.file_min, timeouts.directory_min);
-  return now - listing_->asked_at < least && now - known_at_ < least;
+  return now - listing.asked_at < least && now - known_at_ < least;
 }
 
 void Inode::forget_listing() {
@@ -283,6 +325,11 @@ void Inode::begin_open() {
 std::optional<client::FileAttributes> Inode::last_known() const {
   const std::lock_guard lock(mutex_);
   return known_;
+}
+
+std::optional<SteadyTime> Inode::asked_at() const {
+  const std::lock_guard lock(mutex_);
+  return known_ ? std::optional(known_at_) : std::nullopt;
 }
 
 bool Inode::begin_open_if_wanted() {

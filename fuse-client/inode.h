@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -49,7 +50,8 @@ struct OpenToReclaim {
 // FUSE's number of the root.
 inline constexpr uint64_t kRootNode = 1;
 
-// A file, directory or link the kernel knows. Owned by the InodeTable until the kernel forgets it.
+// A file, directory or link that the kernel knows, or has known or may ask for: then it is kept for what is believed of
+// it. Owned by the InodeTable until that drops it.
 // Thread-safe. Its mutex is never held across a call to the server or the
 // kernel.
 class Inode final : public initiator::OpenStateSource, public std::enable_shared_from_this<Inode> {
@@ -90,8 +92,11 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // `data_version`.
   void learn_with_write(const client::FileAttributes& attributes, SteadyTime asked_at,
                         const AttributeTimeouts& timeouts, uint64_t data_version);
-  // What the server said last, however old.
+  // What the server said last, however old; and when it was asked.
   std::optional<client::FileAttributes> last_known() const;
+  std::optional<SteadyTime> asked_at() const;
+  // Is what the server said to a question of that time known, or a later answer?
+  bool has_answer_of(SteadyTime asked_at) const;
   // They are known to be old.
   void expire();
   // The same by an operation of ours on names, the `number`th: it has changed this directory, or a file whose
@@ -114,6 +119,11 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // The kernel has been told these.
   void told_kernel(const client::FileAttributes& attributes);
   bool has_type(mode_t type) const;
+  // The kernel knows the file no more, nor its pages and attributes. True: something is believed of it, for which it is
+  // worth keeping.
+  bool forgotten_by_kernel();
+  // Bytes that it takes, about.
+  size_t memory() const;
   // The time of birth, which never changes. None has been asked for, or the server has none.
   void born(std::optional<timespec> birth);
   bool knows_birth() const;
@@ -123,6 +133,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
 
   void name_is_absent(std::string_view name, uint64_t change);
   void name_is_found(std::string_view name, uint64_t change);
+  void names_are_found(std::span<const std::string> names, uint64_t change);
   void names_complete(const std::unordered_set<std::string>& names, uint64_t change);
   // What an operation of ours has made of what is known.
   void change_names(const std::function<void(DirectoryNames&)>& change);
@@ -131,8 +142,11 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // last, which is not longer ago than the least time for which attributes of files and directories are
   // believed. (Not the longer one of a directory: a new file of another host is waited for.)
   bool lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const;
-  // Within the same time: it is the name of the file of which it was when it was found last.
-  bool has_found_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const;
+  // It is the name of the file of which it was when it was found last: the server has said so of the directory at this
+  // time, which is not longer ago than the least time for which attributes of a directory are believed; the kernel may
+  // believe a name for as long.
+  std::optional<SteadyTime> found_name_at(std::string_view name, SteadyTime now,
+                                          const AttributeTimeouts& timeouts) const;
 
   // --- the listing that the kernel keeps of a directory
 
@@ -142,6 +156,9 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   // At an open of the directory: the kernel may keep it. As lacks_name(), and no longer than the attributes of
   // files that came with it are believed: `ls -l` of a kept listing asks for each file.
   bool keeps_listing(SteadyTime now, const AttributeTimeouts& timeouts) const;
+  // The same of a listing that the mount has.
+  bool is_as_listed(uint64_t change, SteadyTime asked_at, SteadyTime now,
+                    const AttributeTimeouts& timeouts) const;
   // After an operation of ours, of which the kernel knows by itself.
   void forget_listing();
   // It has become known that the directory is not as it was then: true once.
@@ -316,7 +333,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   bool keeps_open() const;
   bool only_we_lock(SteadyTime now, SteadyTime lease_end) const;
   uint32_t wanted(uint32_t share_access) const;
-  bool knows_names(SteadyTime now, const AttributeTimeouts& timeouts) const;
+  bool knows_names(SteadyTime now, Milliseconds at_most) const;
   // Under mutex_. False: an older answer.
   bool take_in(const client::FileAttributes& attributes, SteadyTime asked_at,
                const AttributeTimeouts& timeouts);
@@ -334,6 +351,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
     uint64_t change = 0;
     SteadyTime asked_at;
   };
+  bool is_as_listed(const Listing& listing, SteadyTime now, const AttributeTimeouts& timeouts) const;
   std::optional<Listing> listing_;
   Milliseconds believed_for_{0};
   PageStamp pages_;

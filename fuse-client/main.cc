@@ -41,6 +41,7 @@ constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
   flush_after=N                  flush data written more than N seconds ago (5); 0: never
   threads=N                      maximum number of FUSE threads (16)
   ring_memory=MIB                memory that programs may share with the mount (1024); 0: none may
+  name_memory=MIB                memory for names and attributes that the kernel does not keep (64); 0: none
   metrics=ADDRESS:PORT|unix:/path  serve metrics there (GET /metrics), without authentication
   remount                        change ro, rw, nosuid and so on of an existing mount
   nosuid nodev noexec noatime …  as in mount(8)

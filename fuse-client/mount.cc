@@ -197,7 +197,7 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
                                  .layouts = root.layouts});
 
   // What the kernel sees. The inodes go before the data path: they hold its files.
-  InodeTable inodes(static_cast<uint32_t>(random.next_u64()));
+  InodeTable inodes(static_cast<uint32_t>(random.next_u64()), KnownNames::inode_bytes(options));
   const auto root_inode = std::make_shared<Inode>(root.handle, root.attributes.status.st_ino);
   (void)root_inode->learn(root.attributes, root.asked_at, options.attributes, std::nullopt);
   inodes.set_root(root_inode);
@@ -206,6 +206,8 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
   Delegations delegations(closes);
   LockCalls lock_calls(*session, delegations, clock);
   Beliefs beliefs(clock, *session, delegations, options.attributes);
+  KnownNames names(inodes, beliefs, options);
+  KeptListings listings(KnownNames::listing_bytes(options));
   mds.bring_attributes(client::stat_attributes(), [&](const auto& handle, const auto&... said) {
     if (const auto inode = inodes.find(handle)) beliefs.learn_with_write(*inode, said...);
   });
@@ -227,8 +229,8 @@ Result<> run_mount(const MountOptions& options, Readiness& readiness) {
                             clock, std::move(transport_names), durability});
   TRY_ASSIGN(const auto metrics, serve_metrics(options, status));
   FileSystem file_system({*session, data_path, inodes, callers, invalidator, lock_calls, blocked_locks,
-                          delegations, beliefs, opens, rings, clock, options, status, root.layouts,
-                          root.posix_acls});
+                          delegations, beliefs, names, listings, opens, rings, clock, options, status,
+                          root.layouts, root.posix_acls});
   TRY_ASSIGN(MountPoint point, MountPoint::mount(file_system, fuse_arguments(options, transport, durability),
                                                  options.mountpoint));
   invalidator.start(point.session());

@@ -227,6 +227,11 @@ std::string MountStatus::metrics_text() const {
   const uint32_t idle = parts_.workers.idle;
   all.push_back(gauge("inodes", "Files and directories the kernel knows; about 1.2 kB of memory each.",
                       {{{}, double(parts_.inodes.size())}}));
+  const InodeTable::Kept kept = parts_.inodes.kept();
+  all.push_back(gauge("inodes_kept",
+                      "Files and directories of which the mount knows and the kernel does not.",
+                      {{{}, double(kept.inodes)}}));
+  all.push_back(gauge("kept_inode_bytes", "Their memory.", {{{}, double(kept.bytes)}}));
   all.push_back(gauge("requests_in_progress", "FUSE requests that are being served.",
                       {{{}, double(running > idle ? running - idle : 0)}}));
   all.push_back(gauge("requests_parked", "FUSE requests that wait for a silent brick and hold no thread.",

@@ -105,11 +105,13 @@ Result<bool> take_word(const Option& option, MountOptions& options) {
 }
 
 Result<bool> take_number(const Option& option, MountOptions& options) {
-  constexpr uint32_t kRingMemoryMax = 1 << 20;
+  constexpr uint32_t kRingMemoryMax = 1 << 20, kNameMemoryMax = 1 << 20;
   if (option.name == "threads") {
     TRY_ASSIGN(options.threads, number(option, 1, 64));
   } else if (option.name == "ring_memory") {
     TRY_ASSIGN(options.ring_memory_mib, number(option, 0, kRingMemoryMax));
+  } else if (option.name == "name_memory") {
+    TRY_ASSIGN(options.name_memory_mib, number(option, 0, kNameMemoryMax));
   } else {
     return false;
   }

@@ -47,6 +47,7 @@ struct MountOptions : client::ConnectOptions {
   bool debug = false;
   uint32_t threads = 16;            // FUSE workers at most
   uint32_t ring_memory_mib = 1024;  // of all programs' rings (shared/ring); 0: none is served
+  uint32_t name_memory_mib = 64;    // of names and attributes that the kernel does not hold; 0: none is kept
   std::string metrics;  // where Prometheus is answered: "127.0.0.1:9105", "unix:/path"; empty: nowhere
   // What stays in this host's kernel until it likes to write it can't be shared under locks: with writeback
   // they are local.

@@ -113,6 +113,7 @@ std::string MountStatus::status_json() const {
   for (const initiator::DeviceView& device : parts_.data_path.devices()) devices.push_back(to_json(device));
   const uint32_t running = parts_.workers.running;
   const uint32_t idle = parts_.workers.idle;
+  const InodeTable::Kept kept = parts_.inodes.kept();
   return json{
       {"version", version()},
       {"mountpoint", parts_.options.mountpoint},
@@ -133,6 +134,8 @@ std::string MountStatus::status_json() const {
       {"devices", std::move(devices)},
       {"files",
        {{"known_to_kernel", parts_.inodes.size()},
+        {"kept", kept.inodes},
+        {"kept_bytes", kept.bytes},
         {"with_data_state", layouts.known},
         {"closes_owed", parts_.closes.owed()}}},
       {"delegations", {{"held", parts_.delegations.counts().held}}},

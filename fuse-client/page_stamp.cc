@@ -38,6 +38,12 @@ void PageStamp::doubt() {
   change_to(time_);
 }
 
+void PageStamp::dropped(timespec modified) {
+  if (is_same_time(time_, modified)) return;
+  before_ = std::exchange(time_, modified);
+  told_ = foreign_changes_;
+}
+
 std::optional<timespec> PageStamp::instead_of(timespec modified, uint64_t size, PageAsker asker) {
   const bool is_news = std::exchange(told_, foreign_changes_) != foreign_changes_;
   if (is_same_time(time_, modified)) return std::nullopt;

@@ -34,6 +34,8 @@ class PageStamp {
   void take_in(const ChangeAnswer& answer, timespec modified);
   // The pages may be worth nothing: written past them, or lost.
   void doubt();
+  // The kernel has none, and does not know the file: it may be told the file's time.
+  void dropped(timespec modified);
   timespec time() const { return time_; }
   // Moves with each change that was not ours.
   uint64_t foreign_changes() const { return foreign_changes_; }

@@ -7,8 +7,10 @@ usage: calls_test.py BIN_DIRECTORY
 """
 import errno
 import fcntl
+import json
 import mmap
 import os
+import pathlib
 import sqlite3
 import subprocess
 import sys
@@ -254,6 +256,90 @@ class Calls(unittest.TestCase):
         os.chmod(directory, 0o700)
         self.assertIn("foreign", os.listdir(directory))
         other.unmount()
+
+    @staticmethod
+    def make_the_kernel_forget(mount):
+        """All but what is open, or where somebody is."""
+        def known():
+            return json.loads(os.getxattr(mount.path, "system.pnfsrdma.status"))["files"]["known_to_kernel"]
+        for _ in range(100):
+            pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
+            if known() <= 3:
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"the kernel forgets nothing: {known()}")
+
+    def test_what_the_kernel_has_forgotten_is_asked_for_no_more_than_before(self):
+        """The mount keeps names, attributes and listings as long as it believes them; own changes go on as they do."""
+        directory = self.known_directory("forgotten")
+        self.create_in(directory, 1200)
+        (directory / "below").mkdir()
+
+        def stat_each():
+            for number in range(1200):
+                self.assertEqual((directory / str(number)).stat().st_size, 0)
+        self.make_the_kernel_forget(self.mount)
+        self.assertEqual(self.calls(stat_each)[0], 0, "names of its own, never listed")
+        self.assertIn("READDIR", self.calls(lambda: self.assertEqual(len(os.listdir(directory)), 1202))[1])
+        for what in ("once", "again"):
+            self.make_the_kernel_forget(self.mount)
+            listed = []
+            self.assertEqual(self.calls(lambda listed=listed: listed.extend(self.ls_l(directory)))[0], 0, what)
+            self.assertEqual(len(listed), 1202)
+        os.unlink(directory / "7")
+        os.rename(directory / "8", directory / "renamed")
+        (directory / "9").write_bytes(b"content")
+        self.make_the_kernel_forget(self.mount)
+
+        def look():
+            self.assertFalse((directory / "7").exists())
+            self.assertFalse((directory / "8").exists())
+            self.assertEqual((directory / "renamed").stat().st_size, 0)
+            self.assertEqual((directory / "9").stat().st_size, 7)
+        self.assertEqual(self.calls(look)[0], 0)
+        self.make_the_kernel_forget(self.mount)
+        names = os.listdir(directory)
+        self.assertEqual(len(names), 1201)
+        self.assertNotIn("7", names)
+
+    @staticmethod
+    def ls_l(directory):
+        output = subprocess.run(["ls", "-l", str(directory)], check=True, capture_output=True, text=True)
+        return output.stdout.splitlines()[1:]
+
+    def test_what_the_kernel_has_forgotten_and_another_host_has_changed(self):
+        """Is seen when an answer of the server shows that there was a change; a file's own attributes behind actimeo."""
+        directory = self.known_directory("forgotten-and-changed")
+        self.create_in(directory, 20)
+        os.link(directory / "0", directory / "link")
+        other = self.cluster.mount("flush_after=0,layoutstats_timer=0", name="changer")
+        there = other / "forgotten-and-changed"
+        self.assertEqual(len(self.ls_l(directory)), 22)
+        os.unlink(there / "1")
+        os.rename(there / "2", there / "3")
+        os.unlink(there / "0")
+        self.make_the_kernel_forget(self.mount)
+        (directory / "own").touch()
+        self.assertFalse((directory / "1").exists())
+        self.assertFalse((directory / "2").exists())
+        self.assertEqual((directory / "3").stat().st_ino, (there / "3").stat().st_ino)
+        self.assertFalse((directory / "0").exists())
+        self.assertEqual((directory / "link").stat().st_nlink, 1)
+        self.assertEqual(sorted(os.listdir(directory)), sorted(os.listdir(there)))
+        other.unmount()
+
+    def test_nothing_is_kept_with_noac_or_without_memory_for_it(self):
+        (self.mount / "unkept").mkdir()
+        self.create_in(self.mount / "unkept", 20)
+        for options in ("noac", "lookupcache=none", "actimeo=3600,name_memory=0", "nodefault_permissions"):
+            other = self.cluster.mount(f"{options},flush_after=0,layoutstats_timer=0", name="unkept-" + options[:4])
+            for _ in range(2):
+                self.make_the_kernel_forget(other)
+                counts = self.calls(lambda other=other: self.ls_l(other / "unkept"), other)[1]
+                self.assertGreaterEqual(counts.get("READDIR", 0), 1, options)
+                status = json.loads(os.getxattr(other.path, "system.pnfsrdma.status"))["files"]
+                self.assertEqual((status["kept"], status["kept_bytes"]), (0, 0))
+            other.unmount()
 
     def test_a_listing_is_not_kept_longer_than_its_attributes(self):
         """`ls -l` of a kept one would ask for each file."""

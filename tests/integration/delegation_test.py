@@ -6,6 +6,7 @@ usage: delegation_test.py BIN_DIRECTORY
 """
 import errno
 import fcntl
+import json
 import os
 import signal
 import sqlite3
@@ -162,12 +163,32 @@ class ToRead(Delegations):
         self.assertFalse(reads(12345))
         self.assertEqual(read(path), b"secret")
 
-    def test_what_the_kernel_forgets_is_returned(self):
-        self.held("forgotten")
-        returned = self.count("DELEGRETURN")
-        with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as caches:
-            caches.write("2")
-        cluster.wait_until(lambda: self.count("DELEGRETURN") > returned, 10, "DELEGRETURN")
+    def make_the_kernel_forget(self, known_at_most):
+        def forgets():
+            with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as caches:
+                caches.write("3")
+            status = json.loads(os.getxattr(self.mount.path, "system.pnfsrdma.status"))
+            return status["files"]["known_to_kernel"] <= known_at_most
+        cluster.wait_until(forgets, 20, "the kernel forgets")
+
+    def test_what_the_kernel_forgets_is_held_as_long_as_the_mount_keeps_it(self):
+        path = self.held("forgotten")
+        self.make_the_kernel_forget(2)
+        _, asked = self.calls(lambda: self.assertEqual(read(path), b"old"))
+        self.assertFalse({"OPEN", "CLOSE", "LOOKUP", "DELEGRETURN"} & asked.keys(), asked)
+        (self.other / "forgotten").write_bytes(b"new")
+        self.assertEqual(read(path), b"new")
+
+    def test_what_the_kernel_forgets_is_returned_if_nothing_is_kept(self):
+        kept, self.mount = self.mount, self.cluster.mount(f"{OPTIONS},name_memory=0", name="keeps-nothing")
+        try:
+            self.held("forgotten-and-returned")
+            returned = self.count("DELEGRETURN")
+            self.make_the_kernel_forget(2)
+            cluster.wait_until(lambda: self.count("DELEGRETURN") > returned, 10, "DELEGRETURN")
+            self.mount.unmount()
+        finally:
+            self.mount = kept
 
     def test_listings_whose_last_entry_does_not_fit(self):
         """The kernel hears nothing of that entry: its file keeps what it has, and later it is forgotten all the same."""
@@ -190,13 +211,7 @@ class ToRead(Delegations):
         _, asked = self.calls(lambda: [read(path) for path in paths])
         # Not for any number of calls: a kernel that is short of memory reads a page again, by the layout.
         self.assertFalse({"OPEN", "CLOSE", "LOOKUP", "DELEGRETURN"} & asked.keys(), asked)
-        returned = self.count("DELEGRETURN")
-
-        def all_returned():
-            with open("/proc/sys/vm/drop_caches", "w", encoding="ascii") as caches:
-                caches.write("2")
-            return self.count("DELEGRETURN") >= returned + len(paths)
-        cluster.wait_until(all_returned, 20, "DELEGRETURN of each")
+        self.make_the_kernel_forget(10)
 
     def test_whose_rights_change_is_asked_for_while_they_do_and_behind_it(self):
         """What the server has said of a reader beside a chmod may be older than that."""

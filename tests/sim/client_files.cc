@@ -13,7 +13,8 @@ namespace {
 // No user is told from another here.
 const initiator::Credential kCaller;
 
-constexpr size_t kHeldMax = 3;  // so that some go for others
+constexpr size_t kHeldMax = 3;        // so that some go for others
+constexpr size_t kKeptBytes = 4'000;  // of inodes that the kernel has forgotten: two, more or less
 
 }  // namespace
 
@@ -23,6 +24,7 @@ ClientFiles::ClientFiles(initiator::Session& session, initiator::SessionMds& mds
     : session_(session),
       clock_(clock),
       delegates_(delegates),
+      inodes_(0, kKeptBytes),
       closes_(session),
       delegations_(closes_, kHeldMax),
       lock_calls_(session, delegations_, clock),
@@ -241,8 +243,8 @@ int ClientFiles::unlock(Inode& inode, fuse_client::LockOwner owner, const nfs4::
 void ClientFiles::forget(const ServedFile& file) {
   const auto known = known_.extract(file.handle);
   if (!known || !known.mapped().inode) return;
-  if (const auto gone = inodes_.forget(known.mapped().inode->node, known.mapped().lookups))
-    delegations_.end(gone);
+  inodes_.forget(known.mapped().inode->node, known.mapped().lookups);
+  for (const auto& gone : inodes_.take_gone()) delegations_.end(gone);
 }
 
 }  // namespace pnfsrdma::sim

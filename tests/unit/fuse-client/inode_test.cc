@@ -402,5 +402,110 @@ TEST(InodeTable, AForgottenFileKeepsItsNumberAndNoOtherFileGetsIt) {
   EXPECT_EQ(table.handle_of(kRootNode), handle("root"));
 }
 
+constexpr Inode::Versions kAnswered{.data = 0};
+
+// A table that keeps, and a file that the kernel has looked up.
+class KeptInodeTest : public InodeTest {
+ protected:
+  KeptInodeTest() { table.set_root(std::make_shared<Inode>(handle("root"), 1)); }
+  std::shared_ptr<Inode> look_up(std::string_view name, uint64_t change = 1) {
+    const auto made = table.look_up(handle(name), 2);
+    made->learn(attributes(change), start, timeouts, kAnswered);
+    table.named(*made, table.root(), name);
+    return made;
+  }
+
+  InodeTable table{17, 4 * Inode(handle("x"), 1).memory()};
+};
+
+TEST_F(KeptInodeTest, WhatIsBelievedOutlivesTheKernelsMemory) {
+  const auto file = look_up("a");
+  table.forget(file->node, 1);
+  EXPECT_EQ(table.size(), 0u);
+  EXPECT_EQ(table.kept().inodes, 1u);
+  EXPECT_TRUE(table.take_gone().empty());
+  EXPECT_EQ(table.find(*table.root(), "a"), file);
+  EXPECT_EQ(table.find(file->node), file);
+  EXPECT_TRUE(file->believed(start + 1s, std::nullopt));
+  EXPECT_EQ(table.look_up(handle("a"), 2), file);
+  EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(table.kept().inodes, 0u);
+  EXPECT_EQ(table.kept().bytes, 0u);
+}
+
+TEST_F(KeptInodeTest, TheOneForgottenFirstGoesAndKeepsItsNumber) {
+  const uint64_t first = look_up("a")->node;
+  for (const char* name : {"b", "c", "d", "e"}) {
+    const auto file = look_up(name);
+    table.forget(file->node, 1);
+  }
+  table.forget(first, 1);
+  const auto gone = table.take_gone();
+  ASSERT_EQ(gone.size(), 1u);
+  EXPECT_EQ(gone[0]->handle, handle("b"));
+  EXPECT_EQ(table.find(handle("b")), nullptr);
+  EXPECT_EQ(table.find(*table.root(), "b"), nullptr);
+  EXPECT_EQ(table.handle_of(gone[0]->node), handle("b"));
+  EXPECT_EQ(table.look_up(handle("b"), 2)->node, gone[0]->node);
+  EXPECT_NE(table.find(handle("a")), nullptr);
+  EXPECT_EQ(table.forgotten(), 1u);
+}
+
+TEST_F(KeptInodeTest, NothingIsKeptOfWhichNothingIsBelieved) {
+  const auto expired = look_up("a"), removed = look_up("b"), unknown = table.look_up(handle("c"), 3);
+  expired->expire();
+  removed->name_removed();
+  for (const auto& inode : {expired, removed, unknown}) table.forget(inode->node, 1);
+  EXPECT_EQ(table.kept().inodes, 0u);
+  EXPECT_EQ(table.take_gone().size(), 3u);
+}
+
+TEST_F(KeptInodeTest, AListedFileIsKeptThoughTheKernelDoesNotKnowIt) {
+  const auto file = table.keep(handle("a"), 2);
+  EXPECT_EQ(table.size(), 0u);
+  EXPECT_EQ(table.look_up(handle("a"), 2), file);
+  EXPECT_EQ(table.keep(handle("a"), 2), file);
+  EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(table.kept().inodes, 0u);
+  EXPECT_EQ(table.keep(handle("root"), 1), table.root());
+  InodeTable none;
+  none.set_root(table.root());
+  EXPECT_EQ(none.keep(handle("a"), 2), nullptr);
+}
+
+TEST_F(KeptInodeTest, TheKernelsViewOfItsPagesIsForgottenWithThem) {
+  const auto file = look_up("a");
+  client::FileAttributes told = attributes(1);
+  file->told_kernel(told);
+  file->at_open(told);
+  told = attributes(2);
+  told.status.st_mtim = {.tv_sec = 100, .tv_nsec = 0};
+  file->judge_pages({1, start, start, false}, {.tv_sec = 50, .tv_nsec = 0});
+  file->judge_pages({2, start + 1s, start + 1s, true}, told.status.st_mtim);  // an own write: the pages stay
+  file->learn(told, start + 1s, timeouts, kAnswered);
+  EXPECT_TRUE(file->page_time_instead_of(told.status.st_mtim, 10, PageAsker::kName));
+  table.forget(file->node, 1);
+  ASSERT_EQ(table.look_up(handle("a"), 2), file);
+  EXPECT_FALSE(file->page_time_instead_of(told.status.st_mtim, 10, PageAsker::kName));
+  EXPECT_FALSE(file->has_kept_pages());
+  EXPECT_FALSE(file->at_open(told).kernel_attributes_old);
+}
+
+TEST_F(InodeTest, AFoundNameIsBelievedAsLongAsTheKernelMay) {
+  client::FileAttributes directory = attributes(5);
+  directory.status.st_mode = S_IFDIR | 0755;
+  inode.learn(directory, start, timeouts, kNow);
+  inode.name_is_found("a", 5);
+  const AttributeTimeouts times{.file_min = 3s, .file_max = 60s, .directory_min = 30s, .directory_max = 60s};
+  EXPECT_EQ(inode.found_name_at("a", start + 29s, times), start);
+  EXPECT_FALSE(inode.found_name_at("a", start + 30s, times));
+  EXPECT_FALSE(inode.found_name_at("b", start, times));
+  inode.learn(directory, start + 20s, timeouts, kNow);  // it was so then, too
+  EXPECT_EQ(inode.found_name_at("a", start + 49s, times), start + 20s);
+  directory.change = 6;
+  inode.learn(directory, start + 21s, timeouts, kNow);
+  EXPECT_FALSE(inode.found_name_at("a", start + 21s, times));
+}
+
 }  // namespace
 }  // namespace pnfsrdma::fuse_client

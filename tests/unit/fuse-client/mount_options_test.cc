@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "fuse-client/known_names.h"
+
 namespace pnfsrdma::fuse_client {
 namespace {
 
@@ -88,6 +90,21 @@ TEST(Options, RingsAreServedWithMemoryAndNotBesideTheKernelsCache) {
   EXPECT_FALSE(options.serves_rings());
   EXPECT_THAT(refusal("ring_memory=x"), HasSubstr("ring_memory"));
   EXPECT_THAT(refusal("ring_memory=1048577"), HasSubstr("ring_memory"));
+}
+
+TEST(MountOptions, MemoryForNamesIsGivenWhereTheyAreBelieved) {
+  MountOptions options;
+  EXPECT_EQ(options.name_memory_mib, 64u);
+  ASSERT_TRUE(parse_options("name_memory=8", options));
+  EXPECT_EQ(KnownNames::inode_bytes(options), size_t{6} << 20);
+  EXPECT_EQ(KnownNames::listing_bytes(options), size_t{2} << 20);
+  for (const char* text :
+       {"lookupcache=none", "nodefault_permissions", "noac", "actimeo=0", "name_memory=0"}) {
+    options = {};
+    ASSERT_TRUE(parse_options(text, options)) << text;
+    EXPECT_EQ(KnownNames::inode_bytes(options) + KnownNames::listing_bytes(options), 0u) << text;
+  }
+  EXPECT_THAT(refusal("name_memory=1048577"), HasSubstr("name_memory"));
 }
 
 TEST(MountOptions, TheLastWordCounts) {
