@@ -43,9 +43,10 @@ void CloseQueue::run() {
   for (;;) {
     const auto due = take_due();
     if (due.empty()) return;
-    send(without_data(due));
+    send(due);
     const std::lock_guard lock(mutex_);
     under_way_ = 0;
+    if (holding_.empty()) look_after_ = kHeldSoon;
   }
 }
 
@@ -74,30 +75,25 @@ std::vector<std::shared_ptr<Inode>> CloseQueue::take_due() {
   return due;
 }
 
-// Another thread sends it: a silent brick holds up its own files.
-std::vector<std::shared_ptr<Inode>> CloseQueue::without_data(std::vector<std::shared_ptr<Inode>> inodes) {
-  std::vector<std::shared_ptr<Inode>> left;
-  for (auto& inode : inodes) {
-    const auto data = inode->data();
-    if (!data || !data->holds()) {
-      left.push_back(std::move(inode));
-      continue;
-    }
-    data->send_held_beside();
-    const std::lock_guard lock(mutex_);
-    // What is left then is what the servers did not take in all the time that an unmount gives them.
-    if (!stopping_) holding_.push_back(std::move(inode));
-  }
+// Another thread sends what it holds: a silent brick holds up its own files.
+void CloseQueue::hold_back(const std::shared_ptr<Inode>& inode) {
+  if (const auto data = inode->data()) data->send_held_beside();
   const std::lock_guard lock(mutex_);
-  if (holding_.empty()) look_after_ = kHeldSoon;
-  return left;
+  // What is left then is what the servers did not take in all the time that an unmount gives them.
+  if (!stopping_) holding_.push_back(inode);
 }
 
 void CloseQueue::send(const std::vector<std::shared_ptr<Inode>>& inodes) {
   std::vector<Step> steps;
   std::vector<Step> with_locks;
   for (const auto& inode : inodes) {
-    const auto owed = inode->begin_close();
+    // In this order: from its end on nothing more is held under it.
+    const bool may_return = inode->delegation_has_ended();
+    if (may_return && inode->holds_data()) {
+      hold_back(inode);
+      continue;
+    }
+    const auto owed = inode->begin_close(may_return);
     if (!owed) continue;
     const bool hands_over = owed->delegation && inode->locks().are_here();
     std::vector<Step>& of = hands_over ? with_locks : steps;
@@ -125,7 +121,7 @@ void CloseQueue::send_without_locks() {
     }
     is_urgent_ = is_urgent_ && !waiting_.empty();
   }
-  if (!due.empty()) send(without_data(std::move(due)));
+  if (!due.empty()) send(due);
 }
 
 void CloseQueue::send(std::span<const Step> steps) {

@@ -57,8 +57,8 @@ class CloseQueue {
 
   void run();
   std::vector<std::shared_ptr<Inode>> take_due();
-  // Those that hold data are left for later: DELEGRETURN comes behind that.
-  std::vector<std::shared_ptr<Inode>> without_data(std::vector<std::shared_ptr<Inode>> inodes);
+  // DELEGRETURN comes behind what is held.
+  void hold_back(const std::shared_ptr<Inode>& inode);
   void send(const std::vector<std::shared_ptr<Inode>>& inodes);
   void send(std::span<const Step> steps);
   // Those of the next ones that have no locks to hand over.

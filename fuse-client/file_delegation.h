@@ -31,6 +31,7 @@ class FileDelegation {
   // Nothing changes where it is the one that has ended here: several OPENs may have been answered with it.
   void take(const Grant& grant);
   bool is_held() const { return held_.has_value(); }
+  bool has_ended() const { return held_ && held_->phase == Phase::kEnded; }
   bool in_force() const { return held_ && held_->phase == Phase::kInForce; }
   // What an open at the server has to be for, to be kept for the next one here; 0: none is held.
   uint32_t allows() const { return held_ ? held_->grant.allows : 0; }

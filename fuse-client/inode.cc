@@ -447,12 +447,12 @@ bool Inode::keeps_open() const {
   return delegation_.in_force() && share_access_ == delegation_.allows() && !broken_;
 }
 
-std::optional<OwedToServer> Inode::begin_close() {
+std::optional<OwedToServer> Inode::begin_close(bool may_return) {
   const std::lock_guard lock(mutex_);
   OwedToServer owed;
   if (!keeps_open() && has_ended())
     owed.open = {stateid_, (share_access_ & nfs4::kShareAccessWrite) != 0 ? writer_ : reader_};
-  owed.delegation = delegation_.begin_return();
+  if (may_return) owed.delegation = delegation_.begin_return();
   if (!owed.open && !owed.delegation) return std::nullopt;
   return owed;
 }
@@ -541,6 +541,11 @@ void Inode::rights_changed(SteadyTime now) {
 bool Inode::delegation_ends_with_close() const {
   const std::lock_guard lock(mutex_);
   return delegation_.ends_with_close();
+}
+
+bool Inode::delegation_has_ended() const {
+  const std::lock_guard lock(mutex_);
+  return delegation_.has_ended();
 }
 
 bool Inode::holds_data() const {

@@ -252,7 +252,9 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   bool settled();
   // What to close and to return at the server; then closed(), delegation_returned() have to follow. None: it is open
   // again, or closed.
-  std::optional<OwedToServer> begin_close();
+  // `may_return`: the delegation had ended when it was found that nothing is held under it. If it ends now, it is
+  // queued once more.
+  std::optional<OwedToServer> begin_close(bool may_return = true);
   void closed();
 
   // --- the delegation: FileDelegation; which files have one: Delegations
@@ -287,6 +289,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void rights_changed(SteadyTime now);
   // It came with the file's creation, and nobody has opened the file since.
   bool delegation_ends_with_close() const;
+  // It is to be returned.
+  bool delegation_has_ended() const;
   // Something that was written under it is still to be sent.
   bool holds_data() const;
   // No use is made of it from here on, and begin_close() returns it. False: none is in force.
