@@ -313,13 +313,13 @@ Batch CompoundContext::done_record(const StateidOther& open) const {
 // RFC 8881, 8.4.2.1: what conflicts with what may be reclaimed waits. A client that is cut off uses it until its lease
 // ends.
 Outcome<> CompoundContext::recall_delegations(const Inode& inode, FileAct act) {
-  if (inode.is_regular() && services.grace.waits_for_others(client->owner))
+  if ((inode.is_regular() || inode.is_directory()) && services.grace.waits_for_others(client_owner()))
     return std::unexpected(Status::kGrace);
   return recall_known_delegations(inode, act);
 }
 
 Outcome<> CompoundContext::recall_known_delegations(const Inode& inode, FileAct act) {
-  if (!inode.is_regular()) return {};
+  if (!inode.is_regular() && !inode.is_directory()) return {};
   struct Begun {
     InodeId inode = kNoInode;
     Delegations::Hold hold;

@@ -102,6 +102,7 @@ class CompoundContext {
   // reply. `open`: of an OPEN that makes its file.
   Batch done_record(const StateidOther& open = {}) const;
   ClientId client_id() const { return client ? client->id : 0; }
+  ByteSpan client_owner() const { return client ? ByteSpan(client->owner) : ByteSpan(); }
 
   // Bytes this operation's result may still have within ca_maxresponsesize (within ca_maxresponsesize_cached
   // if the reply is to be kept). REP_TOO_BIG or REP_TOO_BIG_TO_CACHE for what does not fit.
@@ -199,9 +200,9 @@ class CompoundContext {
   // users asks, a descriptor may be passed on), or the caller owns it or may write it. ROFS, ACCESS.
   Outcome<> check_modification(const Inode& inode) const;
 
-  // Before an act on a file (RFC 8881, 10.4): recalls the delegations of others that it conflicts with, and keeps them
-  // from getting one until the operation ends. The client's own conflicts with nothing it does: it knows what it
-  // changes (Linux's server has it so, too). kSuspended, DELAY.
+  // Before an act on a file, or a change of a directory (RFC 8881, 10.4, 10.9): recalls the delegations of others that
+  // it conflicts with, and keeps them from getting one until the operation ends. The client's own conflicts with
+  // nothing it does: it knows what it changes (Linux's server has it so, too). kSuspended, DELAY.
   Outcome<> recall_delegations(const Inode& inode, FileAct act = FileAct::kChange);
   // The same where the grace period is no matter: of who reclaims, or has looked at it.
   Outcome<> recall_known_delegations(const Inode& inode, FileAct act);

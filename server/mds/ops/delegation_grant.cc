@@ -129,6 +129,19 @@ nfs4::Delegation grant_delegation(CompoundContext& context, const Inode& inode, 
   return answer(grant(context, inode, handle, access, want), want);
 }
 
+std::expected<nfs4::Stateid, WhyNoDelegation> grant_directory_delegation(CompoundContext& context,
+                                                                         const Inode& directory,
+                                                                         const ObjectHandle& handle) {
+  // The pseudo file system changes with the exports, and a snapshot goes as a whole: neither recalls.
+  if (!context.services.limits.delegations || snapshot_of(directory.id) != 0 ||
+      handle.export_id == Exports::kPseudoId) {
+    return std::unexpected(WhyNoDelegation::kNotSupportedFileType);
+  }
+  if (context.in_grace() || !can_be_called(*context.client) || !has_lasting_handle(context, handle))
+    return std::unexpected(WhyNoDelegation::kResource);
+  return context.services.delegations.grant(request_of(context, directory, handle, DelegationKind::kRead));
+}
+
 nfs4::Delegation reclaim_delegation(CompoundContext& context, const Inode& inode, const ObjectHandle& handle,
                                     nfs4::DelegationType type, uint32_t want) {
   return answer(reclaim(context, inode, handle, type), want);

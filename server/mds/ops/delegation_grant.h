@@ -17,4 +17,10 @@ nfs4::Delegation grant_delegation(CompoundContext& context, const Inode& inode, 
 nfs4::Delegation reclaim_delegation(CompoundContext& context, const Inode& inode, const ObjectHandle& handle,
                                     nfs4::DelegationType type, uint32_t want);
 
+// One of a directory, to read (10.9): names, their absence and the directory's own attributes stay as they are until it
+// is recalled. What the client changes itself it knows from the answers. It cannot be reclaimed.
+std::expected<nfs4::Stateid, nfs4::WhyNoDelegation> grant_directory_delegation(CompoundContext& context,
+                                                                               const Inode& directory,
+                                                                               const ObjectHandle& handle);
+
 }  // namespace pnfsrdma::mds

@@ -42,4 +42,25 @@ nfs4::WantDelegationResponse handle(CompoundContext& context,
   return result;
 }
 
+// RFC 8881, 18.39. Nothing is notified, whatever the client would like to hear of: each change by another recalls. A
+// directory of which none can be had now is asked for again: nothing is signalled.
+nfs4::GetDirectoryDelegationResponse handle(CompoundContext& context,
+                                            const nfs4::GetDirectoryDelegationArguments&) {
+  using Outcomes = decltype(nfs4::GetDirectoryDelegationResult::outcome);
+  TRY_ASSIGN(const InodePointer directory, context.current_directory());
+  TRY_ASSIGN(const ObjectHandle handle, context.current_handle());
+  if (!context.check_access(*directory, kMayRead)) TRY(context.check_access(*directory, kMayExecute));
+  const auto granted = grant_directory_delegation(context, *directory, handle);
+  if (!granted) {
+    return nfs4::GetDirectoryDelegationResult{
+        Outcomes::make<nfs4::DirectoryDelegationStatus::kUnavailable>(false)};
+  }
+  context.set_current_stateid(*granted);
+  nfs4::DirectoryDelegation given;
+  given.cookie_verifier = Namespace::cookie_verifier(*directory);
+  given.stateid = *granted;
+  return nfs4::GetDirectoryDelegationResult{
+      Outcomes::make<nfs4::DirectoryDelegationStatus::kOk>(std::move(given))};
+}
+
 }  // namespace pnfsrdma::mds

@@ -23,8 +23,18 @@ nfs4::ChangeInfo change_info(const DirectoryChange& change) {
   return {true, change.before, change.after};
 }
 
+// A directory that is gone has no handle any more under which its delegation could be returned, so the client's own
+// ends here; nobody else has one by now.
+void drop_directory_delegation(CompoundContext& context, const Inode& removed) {
+  const DelegationTable& table = context.services.delegations.table();
+  const DelegationState* own = removed.is_directory() ? table.find(removed.id, context.client_id()) : nullptr;
+  // Where it cannot be taken off record, its client's end does.
+  if (own != nullptr) (void)context.services.delegations.give_back(*table.find(own->other));
+}
+
 // The layout module frees what was unlinked while in use, or while it has space.
 void hand_over_orphan(CompoundContext& context, const Removed& removed) {
+  drop_directory_delegation(context, *removed.inode);
   if (!removed.orphaned) return;
   // Who has removed it returns his own by himself: he knows.
   context.services.delegations.recall(removed.inode->id, context.client_id(), [](Status) {});
@@ -77,6 +87,8 @@ Outcome<nfs4::RenameResult> exchange(CompoundContext& context, const NamedInode&
   TRY(check_not_pinned(context, second.inode));
   TRY(check_not_awaited(context, first.inode, second.directory, second.name));
   TRY(check_not_awaited(context, second.inode, first.directory, first.name));
+  TRY(context.recall_delegations(first.directory));
+  TRY(context.recall_delegations(second.directory));
   TRY(context.recall_delegations(first.inode));
   TRY(context.recall_delegations(second.inode));
   TRY_ASSIGN(const Exchanged done,
@@ -121,6 +133,7 @@ nfs4::CreateResponse handle(CompoundContext& context, const nfs4::CreateArgument
     wanted.device_major = device->major;
     wanted.device_minor = device->minor;
   }
+  TRY(context.recall_delegations(*directory));
   // Behind the change the names on the ways to exports are asked for: they are read before it.
   static_cast<void>(context.services.exports.awaited(directory->id, arguments.name));
   if (context.reads.missed()) return kSuspended;
@@ -142,6 +155,7 @@ nfs4::LinkResponse handle(CompoundContext& context, const nfs4::LinkArguments& a
   TRY(context.check_new_name(*directory, arguments.new_name));
   // Whose file it may be is the matter of the caller's host (Linux: fs.protected_hardlinks).
   TRY(outcome(check_create(context.requester(), *directory)));
+  TRY(context.recall_delegations(*directory));
   TRY(context.recall_delegations(*inode));
   TRY_ASSIGN(const Linked linked, context.services.names.link(inode->id, directory->id, arguments.new_name,
                                                               context.done_record()));
@@ -165,6 +179,7 @@ nfs4::RemoveResponse handle(CompoundContext& context, const nfs4::RemoveArgument
   TRY(check_live(*victim));
   TRY(outcome(check_remove(context.requester(), *directory, *victim)));
   TRY(check_not_pinned(context, *victim));
+  TRY(context.recall_delegations(*directory));
   TRY(context.recall_delegations(*victim));
   TRY_ASSIGN(const Removed removed, names.remove(directory->id, arguments.target, context.done_record()));
   hand_over_orphan(context, removed);
@@ -201,6 +216,8 @@ nfs4::RenameResponse handle(CompoundContext& context, const nfs4::RenameArgument
   TRY(outcome(check_rename(context.requester(), *source, *moved, *target, replaced.get())));
   TRY(check_not_pinned(context, *moved));
   TRY(check_not_awaited(context, *moved, *target, wish.new_name));
+  TRY(context.recall_delegations(*source));
+  TRY(context.recall_delegations(*target));
   TRY(context.recall_delegations(*moved));
   if (replaced) TRY(context.recall_delegations(*replaced));
   TRY_ASSIGN(const Renamed renamed,

@@ -212,6 +212,21 @@ Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenA
   return target;
 }
 
+// Before a name is made that is not there. Whether it is, is asked once: later runs find what this operation has made.
+Outcome<> recall_directory(CompoundContext& context, const nfs4::OpenArguments& arguments) {
+  const nfs4::Component* name = name_of(arguments.claim);
+  if (name == nullptr || !arguments.how.is<nfs4::OpenType::kCreate>()) return {};
+  if (context.current.handle->export_id == Exports::kPseudoId) return {};
+  TRY_ASSIGN(const InodePointer directory, context.current_directory());
+  TRY_ASSIGN(const bool creates, context.suspension.once<bool>([&] {
+    const auto found = context.lookup(*directory, *name);
+    return !found && found.error() == Status::kNoEnt && !context.read_only() &&
+           check_create(context.requester(), *directory) == Status::kOk;
+  }));
+  if (!creates) return {};
+  return context.recall_delegations(*directory);
+}
+
 // Finding or making the file is done once, so that a re-run does not make it again (and meet it as existing).
 Outcome<Target> find_target(CompoundContext& context, const nfs4::OpenArguments& arguments) {
   if (name_of(arguments.claim) == nullptr) {
@@ -310,6 +325,7 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   const bool delegated = delegation_of(arguments.claim) != nullptr;
   if (!delegated) TRY(context.check_grace(claim == ClaimType::kPrevious));
 
+  TRY(recall_directory(context, arguments));
   TRY_ASSIGN(const Target target, find_target(context, arguments));
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(target.handle.inode));
   if (inode->generation != target.handle.generation) return Status::kStale;

@@ -8,8 +8,8 @@ namespace pnfsrdma::mds {
 #define PNFSRDMA_UNSUPPORTED(X) \
   /* RFC 8881, 17: an NFSv4.1 server must not do these. */ \
   X(OpenConfirm) X(Renew) X(SetClientId) X(SetClientIdConfirm) X(ReleaseLockOwner) \
-  /* No delegation outlives its client (CLAIM_DELEGATE_PREV), none is of a directory. */ \
-  X(DelegationPurge) X(GetDirectoryDelegation) \
+  /* No delegation outlives its client (CLAIM_DELEGATE_PREV). */ \
+  X(DelegationPurge) \
   /* No named attributes; those of RFC 8276 are other ones. */ \
   X(OpenAttributeDirectory) \
   /* State protection is SP4_NONE only. */ \

@@ -380,6 +380,7 @@ void Delegations::ask_for_less(ClientId client) {
   arguments.objects_to_keep = static_cast<uint32_t>(table_.of_client(client).size() / 2);
   arguments.types.set(nfs4::kRecallAnyReadDelegation);
   arguments.types.set(nfs4::kRecallAnyWriteDelegation);
+  arguments.types.set(nfs4::kRecallAnyDirectoryDelegation);
   callbacks_.call(client, std::move(arguments), [](const CallbackChannel::Answer&) {});
 }
 
