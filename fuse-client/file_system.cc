@@ -59,13 +59,13 @@ FileSystem::Shown FileSystem::take_in(Inode& inode, const Question& question,
                                       const client::FileAttributes& attributes, bool of_own_change) {
   const Milliseconds believed = learn(inode, question, attributes, of_own_change);
   Shown shown{Beliefs::with_local_view(inode, attributes), seconds_of(believed)};
-  inode.told_kernel(shown.attributes);
+  inode.told_kernel(shown.attributes, parts_.clock.now());
   return shown;
 }
 
-FileSystem::Shown FileSystem::show(Inode& inode, const Inode::Believed& believed) {
+FileSystem::Shown FileSystem::show(Inode& inode, const Inode::Believed& believed) const {
   Shown shown{Beliefs::with_local_view(inode, believed.attributes), seconds_of(believed.left)};
-  inode.told_kernel(shown.attributes);
+  inode.told_kernel(shown.attributes, parts_.clock.now());
   return shown;
 }
 

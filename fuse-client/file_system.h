@@ -191,7 +191,7 @@ class FileSystem {
   Shown take_in(Inode& inode, const Question& question, const client::FileAttributes& attributes,
                 bool of_own_change = false);
   // What is believed of it, to be shown.
-  static Shown show(Inode& inode, const Inode::Believed& believed);
+  Shown show(Inode& inode, const Inode::Believed& believed) const;
   // As take_in(), of what the kernel is not told now. How long it may be believed.
   Milliseconds learn(Inode& inode, const Question& question, const client::FileAttributes& attributes,
                      bool of_own_change = false);
@@ -304,7 +304,7 @@ class FileSystem {
   int finish_open(fuse_req_t request, const std::shared_ptr<Inode>& inode, const Question& question,
                   OpenAnswer answer, fuse_file_info* info);
   void tell_opened(const std::shared_ptr<Inode>& inode, const client::FileAttributes& attributes,
-                   std::unique_ptr<OpenFile> file, fuse_file_info* info);
+                   SteadyTime asked_at, std::unique_ptr<OpenFile> file, fuse_file_info* info);
   std::optional<initiator::PendingLayout> layout_wanted(const Inode& inode, bool for_write,
                                                         Operations& operations);
   std::optional<FirstReads::Place> first_read_wanted(const Inode& inode, const OpenAnswer& answer, int flags,

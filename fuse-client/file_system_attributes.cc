@@ -112,7 +112,7 @@ void FileSystem::getattr(fuse_req_t request, fuse_ino_t node, bool by_read) {
   const auto known = birth_is_missing ? std::nullopt : beliefs_.believed(*file, parts_.clock.now());
   if (known) {
     const client::FileAttributes shown = Beliefs::with_local_view(*file, known->attributes);
-    file->told_kernel(shown);
+    file->told_kernel(shown, parts_.clock.now());
     reply_attributes(request, *file, shown.status, static_cast<double>(known->left.count()) / 1000.0,
                      by_read);
     return;

@@ -325,13 +325,13 @@ int FileSystem::finish_open(fuse_req_t request, const std::shared_ptr<Inode>& in
 
   if (answer.with_read && opened->is_first)
     file->first_bytes = first_bytes(question, answer, opened->attributes);
-  tell_opened(inode, opened->attributes, std::move(file), info);
+  tell_opened(inode, opened->attributes, question.asked_at, std::move(file), info);
   return 0;
 }
 
 // The file is open: makes what the kernel's descriptor stands for, and says how it may use its pages.
 void FileSystem::tell_opened(const std::shared_ptr<Inode>& inode, const client::FileAttributes& attributes,
-                             std::unique_ptr<OpenFile> file, fuse_file_info* info) {
+                             SteadyTime asked_at, std::unique_ptr<OpenFile> file, fuse_file_info* info) {
   file->inode = inode;
   file->append = (info->flags & O_APPEND) != 0;
   file->flags = info->flags;
@@ -339,7 +339,7 @@ void FileSystem::tell_opened(const std::shared_ptr<Inode>& inode, const client::
   // bound read-only, the kernel lets it be opened.
   if ((info->flags & O_ACCMODE) == O_ACCMODE) file->readable = false;
   file->cursor = file->data->error_cursor();
-  const Inode::CacheVerdict verdict = inode->at_open(attributes);
+  const Inode::CacheVerdict verdict = inode->at_open(attributes, asked_at);
   if (verdict.kernel_attributes_old) parts_.invalidator.attributes(inode->node);
   info->keep_cache = verdict.keep_pages ? 1 : 0;
   info->direct_io = parts_.options.direct_only || (info->flags & O_DIRECT) != 0 ? 1 : 0;
@@ -353,6 +353,7 @@ void FileSystem::tell_opened(const std::shared_ptr<Inode>& inode, const client::
 bool FileSystem::open_under_delegation(fuse_req_t request, const std::shared_ptr<Inode>& inode,
                                        fuse_file_info* info) {
   const uint32_t share_access = share_access_of(info->flags);
+  const SteadyTime asked_at = parts_.clock.now();
   const auto opened = opens_.under_delegation(inode, credential(request), share_access);
   if (!opened) return false;
   auto file = std::make_unique<OpenFile>();
@@ -360,7 +361,7 @@ bool FileSystem::open_under_delegation(fuse_req_t request, const std::shared_ptr
   file->readable = (share_access & nfs4::kShareAccessRead) != 0;
   file->writable = (share_access & nfs4::kShareAccessWrite) != 0;
   if (file->writable) inode->writer_came();
-  tell_opened(inode, opened->attributes, std::move(file), info);
+  tell_opened(inode, opened->attributes, asked_at, std::move(file), info);
   // Interrupted meanwhile: there will be no release.
   if (fuse_reply_open(request, info) == -ENOENT) release(nullptr, info);
   return true;

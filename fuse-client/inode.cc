@@ -100,6 +100,7 @@ bool Inode::forgotten_by_kernel() {
   opened_at_.reset();
   told_change_.reset();
   told_size_.reset();
+  told_anew_at_.reset();
   listing_.reset();
   if (known_) pages_.dropped(known_->status.st_mtim);
   pages_filled_ = false;
@@ -261,11 +262,12 @@ std::optional<mode_t> Inode::mode_without_privileges() const {
   return cleared;
 }
 
-Inode::CacheVerdict Inode::at_open(const client::FileAttributes& attributes) {
+Inode::CacheVerdict Inode::at_open(const client::FileAttributes& attributes, SteadyTime asked_at) {
   const std::lock_guard lock(mutex_);
   CacheVerdict verdict;
   verdict.keep_pages = opened_at_ == pages_.foreign_changes();
   verdict.kernel_attributes_old =
+      (told_anew_at_ && asked_at - *told_anew_at_ < kOnItsWay) ||
       (told_change_ && told_change_ != attributes.change) ||
       (told_size_ && *told_size_ != static_cast<uint64_t>(attributes.status.st_size));
   opened_at_ = pages_.foreign_changes();
@@ -307,9 +309,10 @@ std::optional<timespec> Inode::page_time_instead_of(timespec modified, uint64_t 
   return pages_.instead_of(modified, size, asker);
 }
 
-void Inode::told_kernel(const client::FileAttributes& attributes) {
+void Inode::told_kernel(const client::FileAttributes& attributes, SteadyTime now) {
   pages_filled();
   const std::lock_guard lock(mutex_);
+  if (told_change_ && told_change_ != attributes.change) told_anew_at_ = now;
   told_change_ = attributes.change;
   told_size_ = static_cast<uint64_t>(attributes.status.st_size);
 }

@@ -110,14 +110,17 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
     bool keep_pages = false;
     bool kernel_attributes_old = false;
   };
-  CacheVerdict at_open(const client::FileAttributes& attributes);
+  // `asked_at`: when the server was asked for them. What the kernel was told in place of others since then, or a moment
+  // before, may not have reached it yet: another thread of its own takes that in.
+  CacheVerdict at_open(const client::FileAttributes& attributes, SteadyTime asked_at);
+  static constexpr Milliseconds kOnItsWay{10};
   // At a lock: were the kernel's pages read after it forgot those of before so many foreign_changes()? (Not
   // what at_open() has said: its answer may not have reached the kernel yet.)
   bool pages_renewed_at(uint64_t foreign_changes) const;
   // The kernel has forgotten its pages since then.
   void pages_renewed(uint64_t foreign_changes);
   // The kernel has been told these.
-  void told_kernel(const client::FileAttributes& attributes);
+  void told_kernel(const client::FileAttributes& attributes, SteadyTime now);
   bool has_type(mode_t type) const;
   // The kernel knows the file no more, nor its pages and attributes. True: something is believed of it, for which it is
   // worth keeping.
@@ -363,6 +366,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   std::optional<uint64_t> opened_at_, renewed_at_;
   std::optional<uint64_t> told_change_;
   std::optional<uint64_t> told_size_;
+  std::optional<SteadyTime> told_anew_at_;  // in place of others
   std::optional<std::optional<timespec>> birth_;
   std::shared_ptr<const Name> name_;
   bool name_is_lost_ = false;

@@ -92,7 +92,7 @@ std::unique_ptr<ModelClient::OpenFile> ModelClient::open_served(size_t number, b
   {
     // To the kernel it is one step.
     const simulated::Scheduler::Undisturbed in_one_step;
-    if (!opened.inode->at_open(opened.attributes).keep_pages) inode.pages.drop();
+    if (!opened.inode->at_open(opened.attributes, steady_now()).keep_pages) inode.pages.drop();
   }
   auto file = std::make_unique<OpenFile>();
   file->data = std::move(opened.data);

@@ -108,7 +108,7 @@ TEST_F(InodeTest, BeliefEndsWithTimeAndWithOwnWrites) {
 TEST_F(InodeTest, PagesAreKeptUntilAnotherHostChangesTheFile) {
   const auto opens = [&](uint64_t change, SteadyTime asked_at, bool own) {
     inode.judge_pages({change, asked_at, asked_at + 1ms, own}, {});
-    return inode.at_open(attributes(change)).keep_pages;
+    return inode.at_open(attributes(change), start).keep_pages;
   };
   EXPECT_FALSE(opens(1, start, false));
   EXPECT_TRUE(opens(1, start + 10ms, false));
@@ -128,16 +128,28 @@ TEST_F(InodeTest, AWriteUnderThePagesWaitsForThemAndForThoseThatAreBeingDropped)
   inode.pages_dropped();
   inode.pages_dropped();
   EXPECT_FALSE(inode.drop_pages());
-  inode.told_kernel({});
+  inode.told_kernel({}, start);
   EXPECT_TRUE(inode.drop_pages());
   inode.pages_dropped();
 }
 
 TEST_F(InodeTest, AnOldSizeInTheKernelIsNoticedAtOpen) {
-  EXPECT_FALSE(inode.at_open(attributes(1, 5)).kernel_attributes_old);
-  inode.told_kernel(attributes(1, 5));
-  EXPECT_FALSE(inode.at_open(attributes(1, 5)).kernel_attributes_old);
-  EXPECT_TRUE(inode.at_open(attributes(2, 6)).kernel_attributes_old);
+  EXPECT_FALSE(inode.at_open(attributes(1, 5), start).kernel_attributes_old);
+  inode.told_kernel(attributes(1, 5), start);
+  EXPECT_FALSE(inode.at_open(attributes(1, 5), start).kernel_attributes_old);
+  EXPECT_TRUE(inode.at_open(attributes(2, 6), start).kernel_attributes_old);
+}
+
+// An own truncation was answered beside the OPEN: what the kernel had before it may show still.
+TEST_F(InodeTest, WhatTheKernelWasToldAMomentAgoMayNotHaveReachedIt) {
+  inode.told_kernel(attributes(1, 5), start);
+  EXPECT_FALSE(inode.at_open(attributes(1, 5), start).kernel_attributes_old) << "it had none before";
+  inode.told_kernel(attributes(2, 6), start + 1s);
+  EXPECT_TRUE(inode.at_open(attributes(2, 6), start + 999ms).kernel_attributes_old);
+  EXPECT_TRUE(inode.at_open(attributes(2, 6), start + 1s + Inode::kOnItsWay / 2).kernel_attributes_old);
+  EXPECT_FALSE(inode.at_open(attributes(2, 6), start + 1s + Inode::kOnItsWay).kernel_attributes_old);
+  inode.told_kernel(attributes(2, 6), start + 2s);
+  EXPECT_FALSE(inode.at_open(attributes(2, 6), start + 2s).kernel_attributes_old) << "the same again";
 }
 
 TEST_F(InodeTest, OpensShareOneStateidAndTheLastReleaseClosesIt) {
@@ -476,8 +488,8 @@ TEST_F(KeptInodeTest, AListedFileIsKeptThoughTheKernelDoesNotKnowIt) {
 TEST_F(KeptInodeTest, TheKernelsViewOfItsPagesIsForgottenWithThem) {
   const auto file = look_up("a");
   client::FileAttributes told = attributes(1);
-  file->told_kernel(told);
-  file->at_open(told);
+  file->told_kernel(told, start);
+  file->at_open(told, start);
   told = attributes(2);
   told.status.st_mtim = {.tv_sec = 100, .tv_nsec = 0};
   file->judge_pages({1, start, start, false}, {.tv_sec = 50, .tv_nsec = 0});
@@ -488,7 +500,7 @@ TEST_F(KeptInodeTest, TheKernelsViewOfItsPagesIsForgottenWithThem) {
   ASSERT_EQ(table.look_up(handle("a"), 2), file);
   EXPECT_FALSE(file->page_time_instead_of(told.status.st_mtim, 10, PageAsker::kName));
   EXPECT_FALSE(file->has_kept_pages());
-  EXPECT_FALSE(file->at_open(told).kernel_attributes_old);
+  EXPECT_FALSE(file->at_open(told, start + 1s).kernel_attributes_old);
 }
 
 TEST_F(InodeTest, AFoundNameIsBelievedAsLongAsTheKernelMay) {
