@@ -29,6 +29,7 @@ constexpr const char* kOptionsHelp = R"(Mount options (-o, as in nfs(5)):
                                  seconds that attributes are cached (3, 60, 30, 60)
   lookupcache=all|pos|none       which names are cached: also those that are not there (all), only those that are
                                  (pos), or no names (none)
+  cache=none                     cache nothing: noac, lookupcache=none and direct_io
   rdirplus | nordirplus          whether a listing includes attributes (rdirplus)
   ro | rw   sec=sys
   local_lock=none|flock|posix|all

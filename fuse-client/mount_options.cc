@@ -98,6 +98,11 @@ Result<bool> take_word(const Option& option, MountOptions& options) {
     options.lookup_cache = *option.value == "all"    ? LookupCache::kAll
                            : *option.value == "none" ? LookupCache::kNone
                                                      : LookupCache::kPositive;
+  } else if (option.name == "cache") {
+    TRY(one_of(option, {"none"}, "what is cached: none (noac, lookupcache=none and direct_io)"));
+    options.attributes = {{}, {}, {}, {}};
+    options.lookup_cache = LookupCache::kNone;
+    options.direct_only = true;
   } else {
     return false;
   }

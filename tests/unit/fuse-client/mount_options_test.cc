@@ -92,6 +92,15 @@ TEST(Options, RingsAreServedWithMemoryAndNotBesideTheKernelsCache) {
   EXPECT_THAT(refusal("ring_memory=1048577"), HasSubstr("ring_memory"));
 }
 
+TEST(MountOptions, NothingIsCachedWithCacheNone) {
+  MountOptions options;
+  ASSERT_TRUE(parse_options("cache=none", options));
+  EXPECT_EQ(options.attributes, (AttributeTimeouts{{}, {}, {}, {}}));
+  EXPECT_EQ(options.lookup_cache, LookupCache::kNone);
+  EXPECT_TRUE(options.direct_only);
+  EXPECT_THAT(refusal("cache=all"), HasSubstr("cache"));
+}
+
 TEST(MountOptions, MemoryForNamesIsGivenWhereTheyAreBelieved) {
   MountOptions options;
   EXPECT_EQ(options.name_memory_mib, 64u);
