@@ -46,6 +46,8 @@ class Beliefs {
                    bool of_own_change = false) const;
   // What can be said of the file without the server. None: ask.
   std::optional<Inode::Believed> believed(const Inode& inode, SteadyTime now) const;
+  // Until then delegations are believed.
+  SteadyTime lease_end() const { return session_.lease_end(); }
   // What this client has written and not committed is newer than the server's word.
   static client::FileAttributes with_local_view(const Inode& inode, client::FileAttributes attributes);
 

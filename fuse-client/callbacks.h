@@ -44,7 +44,8 @@ class Callbacks final : public initiator::CallbackHandler {
   }
   initiator::CallbackAnswer recall_any(const nfs4::CallbackRecallAnyArguments& arguments) override {
     if (arguments.types.test(nfs4::kRecallAnyReadDelegation) ||
-        arguments.types.test(nfs4::kRecallAnyWriteDelegation)) {
+        arguments.types.test(nfs4::kRecallAnyWriteDelegation) ||
+        arguments.types.test(nfs4::kRecallAnyDirectoryDelegation)) {
       delegations_.keep(arguments.objects_to_keep);
     }
     return data_path_.recall_any(arguments);

@@ -49,6 +49,17 @@ void Delegations::end(const std::shared_ptr<Inode>& inode, CloseQueue::When when
   end(std::move(ending), when);
 }
 
+void Delegations::lost(Inode& inode) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto place = places_.find(&inode);
+    if (place == places_.end()) return;
+    order_.erase(place->second);
+    places_.erase(place);
+  }
+  inode.drop_delegation();
+}
+
 void Delegations::end_all() {
   {
     const std::lock_guard lock(mutex_);

@@ -35,6 +35,8 @@ class Delegations {
   void used(const Inode& inode);
   // It is not to be used any more. Nothing happens if it has none in force. kAtOnce: somebody may wait for it.
   void end(const std::shared_ptr<Inode>& inode, CloseQueue::When when = CloseQueue::When::kAtOnce);
+  // The server has dropped it, with the directory that this client has removed.
+  void lost(Inode& inode);
   // All: state is in doubt, or the mount ends.
   void end_all();
   // The server has lost its state: the same of all but those under which locks are decided here, or data is held. These

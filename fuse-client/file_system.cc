@@ -112,7 +112,8 @@ FileSystem::Entry FileSystem::entry_of(std::shared_ptr<Inode> inode, const Shown
   return entry;
 }
 
-std::optional<FileSystem::Entry> FileSystem::known_entry(const std::optional<KnownNames::Known>& known,
+std::optional<FileSystem::Entry> FileSystem::known_entry(const Inode& directory,
+                                                         const std::optional<KnownNames::Known>& known,
                                                          SteadyTime now) {
   if (!known) return std::nullopt;
   const std::shared_ptr<Inode>& inode = known->inode;
@@ -121,7 +122,9 @@ std::optional<FileSystem::Entry> FileSystem::known_entry(const std::optional<Kno
     forget_lookups(counted->node, 1);
     return std::nullopt;
   }
-  return entry_of(inode, show(*inode, known->attributes), now - known->named_at);
+  Entry entry = entry_of(inode, show(*inode, known->attributes), now - known->named_at);
+  limit_name(entry, directory);
+  return entry;
 }
 
 void FileSystem::handle_ended(Inode& asked) {
@@ -132,6 +135,16 @@ void FileSystem::handle_ended(Inode& asked) {
 void FileSystem::named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,
                        const nfs4::ChangeInfo& done) {
   parts_.names.found(inode, directory, name, done.atomic ? std::optional(done.after) : std::nullopt);
+}
+
+void FileSystem::named(Entry& entry, const std::shared_ptr<Inode>& directory, std::string_view name,
+                       const nfs4::ChangeInfo& done) {
+  named(*entry.inode, directory, name, done);
+  limit_name(entry, *directory);
+}
+
+void FileSystem::limit_name(Entry& entry, const Inode& directory) const {
+  if (parts_.names.is_delegated(directory, parts_.clock.now())) entry.param.entry_timeout = 0;
 }
 
 void FileSystem::reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry) {

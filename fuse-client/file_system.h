@@ -204,8 +204,12 @@ class FileSystem {
                                        const nfs4::Attributes* attributes);
   // What the kernel is told of a file. Its lookup is counted already. `named_for`: how long its name is believed.
   Entry entry_of(std::shared_ptr<Inode> inode, const Shown& shown, SteadyTime::duration named_for = {}) const;
+  // What the server says of a name, an errno.
+  std::expected<Entry, int> look_up_at_server(fuse_req_t request, const std::shared_ptr<Inode>& directory,
+                                              const char* name);
   // The same of a name that is known, in no call, with one lookup more. None: ask the server.
-  std::optional<Entry> known_entry(const std::optional<KnownNames::Known>& known, SteadyTime now);
+  std::optional<Entry> known_entry(const Inode& directory, const std::optional<KnownNames::Known>& known,
+                                   SteadyTime now);
   // The server knows the handle no more by which something was asked. It may have been that of a directory on the way,
   // so names of directories that are known so far are asked for again.
   void handle_ended(Inode& asked);
@@ -216,6 +220,10 @@ class FileSystem {
   // The kernel is told that this is `name`. `done`: the operation of ours that has made the name so.
   void named(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,
              const nfs4::ChangeInfo& done);
+  void named(Entry& entry, const std::shared_ptr<Inode>& directory, std::string_view name,
+             const nfs4::ChangeInfo& done);
+  // The kernel asks for the name each time while its directory is delegated.
+  void limit_name(Entry& entry, const Inode& directory) const;
   void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);
   // An operation on names, done or failed: what was believed of the files in it is in doubt, and of no others.
   struct Touched {
@@ -237,6 +245,7 @@ class FileSystem {
   void learn_moved(Inode& moved, const Question& asked, uint64_t number, const nfs4::Attributes& said,
                    const nfs4::RenameResult& renamed);
   void learn_directory(Inode& directory, const Question& asked, const CompoundReply& reply, size_t at);
+  void name_removed(Inode& removed);
 
   // How to rename for these flags of renameat2(2). None: the server, or nobody, can.
   std::optional<nfs4::RenameHow> rename_how(unsigned flags) const;
@@ -279,7 +288,24 @@ class FileSystem {
            Listing& listing);
   int list_entries(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t position,
                    bool plus, Listing& listing);
-  int fetch(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t cookie);
+  int fetch(fuse_req_t request, DirectoryStream& stream, uint64_t cookie);
+  // file_system_delegated.cc
+  // A call about a directory: PUTFH of it, GET_DIR_DELEGATION where that is wanted, and these.
+  struct DirectoryCall {
+    int error = 0;
+    Question question;
+    CompoundReply reply;
+    size_t at = 1;  // of the first of these
+    std::optional<nfs4::Stateid> delegation;
+  };
+  DirectoryCall call_directory(fuse_req_t request, const std::shared_ptr<Inode>& directory,
+                               Inode::AskedFor what, const Operations& operations);
+  void take_directory_delegation(const std::shared_ptr<Inode>& directory, const DirectoryCall& called,
+                                 const initiator::Credential& user);
+  nfs4::ReadDirectoryArguments read_directory(uint64_t cookie, const nfs4::Verifier& verifier) const;
+  // What was believed of files of the directory has lapsed, for one after the other that is asked for: a page of the
+  // listing from this one on brings it. False: that cannot be had.
+  bool refresh_page(fuse_req_t request, const std::shared_ptr<Inode>& directory, std::string_view name);
   bool take_kept_listing(DirectoryStream& stream, uint64_t cookie);
   std::vector<uint64_t> learn_page(const std::shared_ptr<Inode>& directory, const Question& question,
                                    std::optional<uint64_t> change, const nfs4::ReadDirectoryResult& page);
@@ -354,7 +380,8 @@ class FileSystem {
   Beliefs& beliefs_;
   const FileOpens& opens_;
   bool keeps_pages_ = false;
-  std::atomic<bool> server_clones_ = true;  // it has not said that it cannot
+  std::atomic<bool> server_clones_ = true;                 // it has not said that it cannot
+  std::atomic<bool> server_delegates_directories_ = true;  // the same
   // Files below it are read through the MDS: what its newest mdsthreshold said.
   std::atomic<uint64_t> small_file_size_ = 0;
   FirstReads first_reads_;

@@ -21,42 +21,48 @@ void FileSystem::lookup(fuse_req_t request, fuse_ino_t parent, const char* name)
   const std::string_view component = name;
   if (component == "." || component == "..") return look_up_node(request, parent, component == "..");
   const std::shared_ptr<Inode> directory = inode(parent);
-  const Question question = ask(nullptr);
-  if (const auto known =
-          known_entry(parts_.names.find(*directory, name, question.asked_at), question.asked_at))
-    return reply_entry(request, *known);
-  CompoundReply reply;
-  int error = 0;
-  if (parts_.names.lacks(*directory, name, question.asked_at)) {
-    error = ENOENT;
-  } else {
-    error = call(request,
-                 {nfs4::PutFileHandleArguments{directory->handle},
-                  nfs4::GetAttributesArguments{client::stat_attributes()}, nfs4::LookupArguments{name},
-                  nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{client::stat_attributes()}},
-                 reply);
-    learn_directory(*directory, question, reply, 1);
-    const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
-    if (error == ENOENT && before != nullptr && before->attributes.change)
-      directory->name_is_absent(name, *before->attributes.change);
-    if (error == ESTALE) handle_ended(*directory);
+  const auto known = [&] {
+    const SteadyTime now = parts_.clock.now();
+    return known_entry(*directory, parts_.names.find(*directory, name, now), now);
+  };
+  auto entry = known();
+  const SteadyTime now = parts_.clock.now();
+  if (!entry && parts_.names.is_known(*directory, name, now) && directory->lapses_in_a_row(now) &&
+      refresh_page(request, directory, name)) {
+    entry = known();
   }
-  if (error != 0) {
-    (void)second_opens_.take(fuse_req_ctx(request)->pid);  // there is nothing to open a second time
-    fuse_reply_err(request, error);
-    return;
-  }
-  const auto* handle = reply.result<nfs4::GetFileHandleResponse>(3);
-  const auto* attributes = reply.result<nfs4::GetAttributesResponse>(4);
-  const auto entry = make_entry(question, handle ? &handle->object : nullptr,
-                                attributes ? &attributes->attributes : nullptr);
+  if (entry) return reply_entry(request, *entry);
+  const std::expected<Entry, int> asked = parts_.names.lacks(*directory, name, now)
+                                              ? std::unexpected(ENOENT)
+                                              : look_up_at_server(request, directory, name);
+  // There is nothing to open a second time.
+  if (!asked) (void)second_opens_.take(fuse_req_ctx(request)->pid);
+  reply_entry(request, asked);
+}
+
+std::expected<FileSystem::Entry, int> FileSystem::look_up_at_server(fuse_req_t request,
+                                                                    const std::shared_ptr<Inode>& directory,
+                                                                    const char* name) {
+  const DirectoryCall called = call_directory(
+      request, directory, Inode::AskedFor::kName,
+      {nfs4::GetAttributesArguments{client::stat_attributes()}, nfs4::LookupArguments{name},
+       nfs4::GetFileHandleArguments{}, nfs4::GetAttributesArguments{client::stat_attributes()}});
+  learn_directory(*directory, called.question, called.reply, called.at);
+  const auto* before = called.reply.result<nfs4::GetAttributesResponse>(called.at);
+  const std::optional<uint64_t> change = before != nullptr ? before->attributes.change : std::nullopt;
+  if (called.error == ENOENT && change) directory->name_is_absent(name, *change);
+  if (called.error == ESTALE) handle_ended(*directory);
+  if (called.error != 0) return std::unexpected(called.error);
+  const auto* handle = called.reply.result<nfs4::GetFileHandleResponse>(called.at + 2);
+  const auto* attributes = called.reply.result<nfs4::GetAttributesResponse>(called.at + 3);
+  auto entry = make_entry(called.question, handle ? &handle->object : nullptr,
+                          attributes ? &attributes->attributes : nullptr);
   if (entry) {
-    const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
-    const uint64_t change = before != nullptr ? before->attributes.change.value_or(0) : 0;
     entry->inode->found_as(*directory, name, parts_.clock.now() + parts_.options.attributes.directory_min);
-    named(*entry->inode, directory, name, {.atomic = true, .before = change, .after = change});
+    named(*entry, directory, name,
+          {.atomic = change.has_value(), .before = change.value_or(0), .after = change.value_or(0)});
   }
-  reply_entry(request, entry);
+  return entry;
 }
 
 // open_by_handle_at(2): a file by a number that the kernel has forgotten, or the directory above one.

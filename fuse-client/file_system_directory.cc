@@ -62,7 +62,7 @@ void FileSystem::opendir(fuse_req_t request, fuse_ino_t node, fuse_file_info* in
       open_directories_.give(std::make_unique<DirectoryStream>(directory, parts_.listings.bytes_max()));
   // A listing says what is not there, as a lookup does.
   info->cache_readdir = parts_.names.believes_absent() ? 1 : 0;
-  info->keep_cache = directory->keeps_listing(parts_.clock.now(), parts_.options.attributes) ? 1 : 0;
+  info->keep_cache = parts_.names.keeps_listing(*directory, parts_.clock.now()) ? 1 : 0;
   if (fuse_reply_open(request, info) == -ENOENT) releasedir(nullptr, info);
 }
 
@@ -125,7 +125,7 @@ int FileSystem::list_entries(fuse_req_t request, const Inode& directory, Directo
     if (entry == nullptr) {
       // What is there goes out first; more is asked for when the kernel comes back.
       if (has_entries || stream.at_end(cookie)) break;
-      if (const int error = fetch(request, directory, stream, cookie); error != 0) return error;
+      if (const int error = fetch(request, stream, cookie); error != 0) return error;
       entry = stream.after(cookie);
       if (entry == nullptr) break;
     }
@@ -135,31 +135,41 @@ int FileSystem::list_entries(fuse_req_t request, const Inode& directory, Directo
   return 0;
 }
 
-// One READDIR from `cookie` on. 0 or an errno.
-int FileSystem::fetch(fuse_req_t request, const Inode& directory, DirectoryStream& stream, uint64_t cookie) {
+nfs4::ReadDirectoryArguments FileSystem::read_directory(uint64_t cookie,
+                                                        const nfs4::Verifier& verifier) const {
   nfs4::ReadDirectoryArguments arguments;
   arguments.cookie = cookie;
-  arguments.cookie_verifier = stream.verifier(cookie);
+  arguments.cookie_verifier = verifier;
   arguments.directory_count = kReplyBytes / 4;
   arguments.max_count = std::min(kReplyBytes, parts_.session.io_size_max());
   arguments.requested = entry_attributes();
-  const Question question = ask(nullptr);
-  initiator::CompoundReply reply;
-  const int error = call(request,
-                         {nfs4::PutFileHandleArguments{directory.handle},
-                          nfs4::GetAttributesArguments{client::stat_attributes()}, std::move(arguments)},
-                         reply);
+  return arguments;
+}
+
+// One READDIR from `cookie` on. 0 or an errno.
+int FileSystem::fetch(fuse_req_t request, DirectoryStream& stream, uint64_t cookie) {
+  const Operations operations = {nfs4::GetAttributesArguments{client::stat_attributes()},
+                                 read_directory(cookie, stream.verifier(cookie))};
+  DirectoryCall called;
+  if (cookie == 0) {
+    called = call_directory(request, stream.directory, Inode::AskedFor::kListing, operations);
+  } else {
+    called.question = ask(nullptr);
+    called.error =
+        call(request, {nfs4::PutFileHandleArguments{stream.directory->handle}, operations[0], operations[1]},
+             called.reply);
+  }
   // Removed by another host, or what it was in: a snapshot, an export. An empty listing, or the end of one, would tell
   // programs that copy that there is nothing. (What this host has removed the kernel lists as empty by itself.)
-  if (error == ESTALE) {
+  if (called.error == ESTALE) {
     stream.directory->expire();
-    return error;
+    return called.error;
   }
-  learn_directory(*stream.directory, question, reply, 1);
-  const auto* before = reply.result<nfs4::GetAttributesResponse>(1);
-  const auto* result = reply.result<nfs4::ReadDirectoryResponse>(2);
-  if (error != 0 || result == nullptr) return error != 0 ? error : EIO;
-  take_page(stream, question, cookie, before ? before->attributes.change : std::nullopt, *result);
+  learn_directory(*stream.directory, called.question, called.reply, called.at);
+  const auto* before = called.reply.result<nfs4::GetAttributesResponse>(called.at);
+  const auto* result = called.reply.result<nfs4::ReadDirectoryResponse>(called.at + 1);
+  if (called.error != 0 || result == nullptr) return called.error != 0 ? called.error : EIO;
+  take_page(stream, called.question, cookie, before ? before->attributes.change : std::nullopt, *result);
   return 0;
 }
 
@@ -186,11 +196,9 @@ void FileSystem::take_page(DirectoryStream& stream, const Question& question, ui
 
 // The kernel may have dropped the one that it kept.
 bool FileSystem::take_kept_listing(DirectoryStream& stream, uint64_t cookie) {
-  if (cookie != 0 || !parts_.names.believes_absent()) return false;
+  if (cookie != 0) return false;
   auto kept = parts_.listings.find(stream.directory->node);
-  if (!kept || !stream.directory->is_as_listed(kept->change, kept->asked_at, parts_.clock.now(),
-                                               parts_.options.attributes))
-    return false;
+  if (!kept || !parts_.names.believes(*kept, *stream.directory, parts_.clock.now())) return false;
   stream.take_kept(std::move(kept));
   return true;
 }
@@ -231,7 +239,7 @@ bool FileSystem::add_kept_entry(Listing& listing, const Inode& directory, const 
   param.attr.st_mode = entry.type;
   if (!plus) return listing.add(entry.name.c_str(), param.attr, next);
   const SteadyTime now = parts_.clock.now();
-  const auto known = known_entry(parts_.names.listed(directory, entry.node, now), now);
+  const auto known = known_entry(directory, parts_.names.listed(directory, entry.node, now), now);
   if (!known) return listing.add(entry.name.c_str(), param, next);
   // Of several, the one that the kernel has been told last.
   if (known->attributes.status.st_nlink > 1)
@@ -267,8 +275,9 @@ bool FileSystem::add_entry(Listing& listing, const Inode& directory, const Direc
   if (!plus) return listing.add(entry.name.c_str(), param.attr, next);
   // Without a handle the kernel gets the name only (node 0) and looks it up when it needs more.
   if (!attributes || !entry.attributes.file_handle) return listing.add(entry.name.c_str(), param, next);
-  const auto made = make_listed_entry(stream, entry);
+  auto made = make_listed_entry(stream, entry);
   if (!made) return listing.add(entry.name.c_str(), param, next);
+  limit_name(*made, directory);
   if (!stream.is_learnt) {
     made->inode->found_as(directory, entry.name,
                           parts_.clock.now() + parts_.options.attributes.directory_min);

@@ -38,9 +38,9 @@ void FileSystem::make(fuse_req_t request, fuse_ino_t parent, const char* name, n
   }
   const auto* handle = reply.result<nfs4::GetFileHandleResponse>(3);
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(4);
-  const auto entry = make_entry(question, handle ? &handle->object : nullptr,
-                                attributes ? &attributes->attributes : nullptr);
-  if (entry) named(*entry->inode, inode(parent), name, created->change);
+  auto entry = make_entry(question, handle ? &handle->object : nullptr,
+                          attributes ? &attributes->attributes : nullptr);
+  if (entry) named(*entry, inode(parent), name, created->change);
   // A new directory has no names.
   if (entry && entry->inode->has_type(S_IFDIR)) entry->inode->names_complete({}, entry->attributes.change);
   reply_entry(request, entry);
@@ -106,8 +106,14 @@ void FileSystem::remove(fuse_req_t request, fuse_ino_t parent, const char* name)
   learn_names(*directory, removed ? &removed->change : nullptr,
               [&](DirectoryNames& names) { names.removed(name, removed->change); });
   names_changed({{directory, 2}, {removed_file, std::nullopt}}, question, reply);
-  if (error == 0 && removed_file) removed_file->name_removed();
+  if (error == 0 && removed_file) name_removed(*removed_file);
   fuse_reply_err(request, error);
+}
+
+// By this host. The delegation of a directory has gone with it.
+void FileSystem::name_removed(Inode& removed) {
+  removed.name_removed();
+  if (removed.has_type(S_IFDIR)) parts_.delegations.lost(removed);
 }
 
 // PUTFH, SAVEFH, PUTFH, RENAME, GETATTR of the new directory; LOOKUP, GETFH, GETATTR: whose name that is, which the
@@ -152,7 +158,7 @@ void FileSystem::rename(fuse_req_t request, fuse_ino_t parent, const char* name,
   if (file && reply.repeated && (error == ENOENT || error == EEXIST))
     was_done = has_moved(request, *file, *from, name, *to, new_name);
   if (renamed != nullptr || was_done) error = 0;
-  if (error == 0 && replaced && replaced != expected) replaced->name_removed();
+  if (error == 0 && replaced && replaced != expected) name_removed(*replaced);
   learn_rename(from, name, to, new_name, renamed);
   const auto* handle = reply.result<nfs4::GetFileHandleResponse>(kMovedAt);
   const std::shared_ptr<Inode> moved = handle != nullptr ? parts_.inodes.find(handle->object) : nullptr;
@@ -231,8 +237,8 @@ void FileSystem::link(fuse_req_t request, fuse_ino_t node, fuse_ino_t new_parent
     return;
   }
   const auto* attributes = reply.result<nfs4::GetAttributesResponse>(6);
-  const auto entry = make_entry(question, &file->handle, attributes ? &attributes->attributes : nullptr);
-  if (entry) named(*entry->inode, directory, new_name, linked->change);
+  auto entry = make_entry(question, &file->handle, attributes ? &attributes->attributes : nullptr);
+  if (entry) named(*entry, directory, new_name, linked->change);
   reply_entry(request, entry);
 }
 

@@ -242,14 +242,14 @@ void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name,
     fuse_reply_err(request, error != 0 ? error : EIO);
     return;
   }
-  const auto entry = make_entry(question, &handle->object, &attributes->attributes);
+  auto entry = make_entry(question, &handle->object, &attributes->attributes);
   if (!entry) {
     fuse_reply_err(request, entry.error());
     return;
   }
   answer.open = *opened;
   answer.attributes = attributes->attributes;
-  named(*entry->inode, inode(parent), name, opened->change);
+  named(*entry, inode(parent), name, opened->change);
   entry->inode->begin_open();
   if (const int failed = finish_open(request, entry->inode, question, std::move(answer), info); failed != 0) {
     forget_lookups(entry->param.ino, 1);
@@ -283,12 +283,12 @@ void FileSystem::make_regular(fuse_req_t request, fuse_ino_t parent, const char*
     fuse_reply_err(request, error != 0 ? error : EIO);
     return;
   }
-  const auto entry = make_entry(question, &handle->object, &attributes->attributes);
+  auto entry = make_entry(question, &handle->object, &attributes->attributes);
   if (!entry) {
     fuse_reply_err(request, entry.error());
     return;
   }
-  named(*entry->inode, inode(parent), name, opened->change);
+  named(*entry, inode(parent), name, opened->change);
   // As any other open, so that it can't cross another one's CLOSE.
   entry->inode->begin_open();
   entry->inode->opened(opened->stateid, nfs4::kShareAccessRead, credential(request));

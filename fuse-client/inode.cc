@@ -55,6 +55,7 @@ bool Inode::take_in(const client::FileAttributes& attributes, SteadyTime asked_a
   believed_for_ = same ? std::clamp(believed_for_ * 2, least, most) : least;
   if (asked_first != changed_first) believed_for_ = Milliseconds(0);
   known_ = attributes;
+  names_in_doubt_ = false;
   if (!asked_first) known_at_ = asked_at;
   return true;
 }
@@ -111,108 +112,6 @@ size_t Inode::memory() const {
   constexpr size_t kPlaces = 400;  // in the table and its order, the name
   const std::lock_guard lock(mutex_);
   return sizeof(Inode) + kPlaces + (names_ ? names_->memory() : 0);
-}
-
-void Inode::name_is_absent(std::string_view name, uint64_t change) {
-  change_names([&](DirectoryNames& names) { names.absent(name, change); });
-}
-
-void Inode::name_is_found(std::string_view name, uint64_t change) {
-  change_names([&](DirectoryNames& names) { names.found(name, change); });
-}
-
-void Inode::names_are_found(std::span<const std::string> names, uint64_t change) {
-  change_names([&](DirectoryNames& known) {
-    for (const std::string& name : names) known.found(name, change);
-  });
-}
-
-void Inode::names_complete(const std::unordered_set<std::string>& names, uint64_t change) {
-  change_names([&](DirectoryNames& known) { known.complete(names, change); });
-}
-
-void Inode::change_names(const std::function<void(DirectoryNames&)>& change) {
-  const std::lock_guard lock(mutex_);
-  if (!names_) names_ = std::make_unique<DirectoryNames>();
-  change(*names_);
-}
-
-void Inode::forget_names() {
-  const std::lock_guard lock(mutex_);
-  if (names_) names_->forget();
-}
-
-bool Inode::lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const {
-  const std::lock_guard lock(mutex_);
-  const Milliseconds least = std::min(timeouts.file_min, timeouts.directory_min);
-  return knows_names(now, least) && names_->lacks(name, known_->change);
-}
-
-std::optional<SteadyTime> Inode::found_name_at(std::string_view name, SteadyTime now,
-                                               const AttributeTimeouts& timeouts) const {
-  const std::lock_guard lock(mutex_);
-  if (!knows_names(now, timeouts.directory_min) || !names_->has_found(name, known_->change))
-    return std::nullopt;
-  return known_at_;
-}
-
-bool Inode::knows_names(SteadyTime now, Milliseconds at_most) const {
-  return names_ && known_ && now - known_at_ < at_most;
-}
-
-void Inode::listed(uint64_t change, SteadyTime asked_at) {
-  const std::lock_guard lock(mutex_);
-  listing_ = Listing{change, asked_at};
-}
-
-bool Inode::keeps_listing(SteadyTime now, const AttributeTimeouts& timeouts) const {
-  const std::lock_guard lock(mutex_);
-  return listing_ && is_as_listed(*listing_, now, timeouts);
-}
-
-bool Inode::is_as_listed(uint64_t change, SteadyTime asked_at, SteadyTime now,
-                         const AttributeTimeouts& timeouts) const {
-  const std::lock_guard lock(mutex_);
-  return is_as_listed(Listing{change, asked_at}, now, timeouts);
-}
-
-bool Inode::is_as_listed(const Listing& listing, SteadyTime now, const AttributeTimeouts& timeouts) const {
-  if (!known_ || known_->change != listing.change) return false;
-  const Milliseconds least = std::min(timeouts.file_min, timeouts.directory_min);
-  return now - listing.asked_at < least && now - known_at_ < least;
-}
-
-void Inode::forget_listing() {
-  const std::lock_guard lock(mutex_);
-  listing_.reset();
-}
-
-bool Inode::listing_is_old() {
-  const std::lock_guard lock(mutex_);
-  if (!listing_ || !known_ || known_->change == listing_->change) return false;
-  listing_.reset();
-  return true;
-}
-
-void Inode::directory_opened() {
-  const std::lock_guard lock(mutex_);
-  ++directory_opens_;
-}
-
-void Inode::directory_closed() {
-  const std::lock_guard lock(mutex_);
-  CHECK(directory_opens_ > 0);
-  --directory_opens_;
-}
-
-void Inode::name_removed() {
-  const std::lock_guard lock(mutex_);
-  name_removed_ = true;
-}
-
-bool Inode::may_outlive_its_name() const {
-  const std::lock_guard lock(mutex_);
-  return directory_opens_ > 0 || (name_removed_ && known_ && S_ISDIR(known_->status.st_mode));
 }
 
 void Inode::named(std::shared_ptr<const Inode> directory, std::string_view name) {
@@ -506,7 +405,7 @@ std::optional<nfs4::Stateid> Inode::delegation() const {
 Inode::Holds Inode::holds_delegation(const nfs4::Stateid& stateid) const {
   const std::lock_guard lock(mutex_);
   if (delegation_.is(stateid)) return Holds::kYes;
-  return opening_ > 0 ? Holds::kPerhapsSoon : Holds::kNo;
+  return opening_ > 0 || asking_ > 0 ? Holds::kPerhapsSoon : Holds::kNo;
 }
 
 std::optional<client::FileAttributes> Inode::open_under_delegation(const initiator::Credential& user,
@@ -574,6 +473,8 @@ bool Inode::end_delegation() {
   if (!delegation_.end()) return false;
   // Others may have changed the file when the next one asks. (Not because it ends by itself.)
   if (!ends_with_close) believed_for_ = Milliseconds(0);
+  names_in_doubt_ = known_ && S_ISDIR(known_->status.st_mode);
+  if (names_in_doubt_ && names_) names_->forget();
   return true;
 }
 

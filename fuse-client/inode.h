@@ -143,13 +143,15 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void forget_names();
   // There is no such name: the server has said so of the directory as it was when its attributes were asked for
   // last, which is not longer ago than the least time for which attributes of files and directories are
-  // believed. (Not the longer one of a directory: a new file of another host is waited for.)
-  bool lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts) const;
+  // believed. (Not the longer one of a directory: a new file of another host is waited for.) Here and below: however
+  // long ago that is, while the directory is delegated, and the lease lasts.
+  bool lacks_name(std::string_view name, SteadyTime now, const AttributeTimeouts& timeouts,
+                  SteadyTime lease_end) const;
   // It is the name of the file of which it was when it was found last: the server has said so of the directory at this
   // time, which is not longer ago than the least time for which attributes of a directory are believed; the kernel may
   // believe a name for as long.
   std::optional<SteadyTime> found_name_at(std::string_view name, SteadyTime now,
-                                          const AttributeTimeouts& timeouts) const;
+                                          const AttributeTimeouts& timeouts, SteadyTime lease_end) const;
 
   // --- the listing that the kernel keeps of a directory
 
@@ -158,10 +160,10 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void listed(uint64_t change, SteadyTime asked_at);
   // At an open of the directory: the kernel may keep it. As lacks_name(), and no longer than the attributes of
   // files that came with it are believed: `ls -l` of a kept listing asks for each file.
-  bool keeps_listing(SteadyTime now, const AttributeTimeouts& timeouts) const;
+  bool keeps_listing(SteadyTime now, const AttributeTimeouts& timeouts, SteadyTime lease_end) const;
   // The same of a listing that the mount has.
-  bool is_as_listed(uint64_t change, SteadyTime asked_at, SteadyTime now,
-                    const AttributeTimeouts& timeouts) const;
+  bool is_as_listed(uint64_t change, SteadyTime asked_at, SteadyTime now, const AttributeTimeouts& timeouts,
+                    SteadyTime lease_end) const;
   // After an operation of ours, of which the kernel knows by itself.
   void forget_listing();
   // It has become known that the directory is not as it was then: true once.
@@ -189,6 +191,27 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   void pages_dropped() { --dropping_pages_; }
 
   // Descriptors of a directory.
+  // --- the delegation of a directory (RFC 8881, 10.9): FileDelegation, too
+
+  // The server is going to be asked for a listing from its start, or for a name: should it be asked for a delegation
+  // with that? At the second listing, or the last of kLookUpsInARow. Not if it has none to give, or has just wanted it
+  // back: it would not give it so soon again.
+  enum class AskedFor : uint8_t { kListing, kName };
+  bool wants_directory_delegation(AskedFor what, SteadyTime now);
+  static constexpr uint32_t kLookUpsInARow = 8;
+  static constexpr Milliseconds kInARow = std::chrono::seconds(1);
+  static constexpr Milliseconds kNotSoSoonAgain = std::chrono::seconds(30);
+  // Around that question: until it is answered, a recall may be of what the answer brings.
+  void begin_asking();
+  void end_asking();
+  void directory_delegation_refused(SteadyTime now);
+  bool is_directory_delegated(SteadyTime now, SteadyTime lease_end) const;
+  // It went with the directory: nothing is to be returned.
+  void drop_delegation();
+  // A name of it was looked for that is known, but what was believed of its file has lapsed: is this the second one in
+  // a row? Then those of others have, too.
+  bool lapses_in_a_row(SteadyTime now);
+
   void directory_opened();
   void directory_closed();
   // This host has removed its name. Programs may be in it still: it is their working directory.
@@ -340,7 +363,8 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   bool keeps_open() const;
   bool only_we_lock(SteadyTime now, SteadyTime lease_end) const;
   uint32_t wanted(uint32_t share_access) const;
-  bool knows_names(SteadyTime now, Milliseconds at_most) const;
+  bool knows_names(SteadyTime now, Milliseconds at_most, SteadyTime lease_end) const;
+  bool is_delegated(SteadyTime now, SteadyTime lease_end) const;
   // Under mutex_. False: an older answer.
   bool take_in(const client::FileAttributes& attributes, SteadyTime asked_at,
                const AttributeTimeouts& timeouts);
@@ -358,8 +382,24 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
     uint64_t change = 0;
     SteadyTime asked_at;
   };
-  bool is_as_listed(const Listing& listing, SteadyTime now, const AttributeTimeouts& timeouts) const;
+  bool is_as_listed(const Listing& listing, SteadyTime now, const AttributeTimeouts& timeouts,
+                    SteadyTime lease_end) const;
   std::optional<Listing> listing_;
+  bool names_in_doubt_ = false;  // until the server has been asked again
+  // What has been asked of this directory, and when last.
+  struct Asked {
+    uint32_t times = 0;
+    SteadyTime last_at;
+    // How often in a row.
+    uint32_t again(SteadyTime now, Milliseconds row) {
+      times = times > 0 && now - last_at < row ? times + 1 : 1;
+      last_at = now;
+      return times;
+    }
+  };
+  Asked names_asked_, lapses_;
+  uint32_t listings_asked_ = 0;
+  std::optional<SteadyTime> no_delegation_until_;
   Milliseconds believed_for_{0};
   PageStamp pages_;
   // foreign_changes() of the last open, and before the kernel forgot its pages for a lock.
@@ -380,6 +420,7 @@ class Inode final : public initiator::OpenStateSource, public std::enable_shared
   uint32_t share_access_ = 0;
   uint32_t opens_ = 0;
   uint32_t opening_ = 0;
+  uint32_t asking_ = 0;       // for the delegation of a directory
   bool was_read_ = false;     // opened for reading alone
   bool was_written_ = false;  // opened for reading and writing
   FileDelegation delegation_;

@@ -26,7 +26,7 @@ size_t KnownNames::inode_bytes(const MountOptions& options) {
 std::optional<KnownNames::Known> KnownNames::find(const Inode& directory, std::string_view name,
                                                   SteadyTime now) const {
   if (!believes_found()) return std::nullopt;
-  const auto named_at = directory.found_name_at(name, now, options_.attributes);
+  const auto named_at = directory.found_name_at(name, now, options_.attributes, beliefs_.lease_end());
   if (!named_at) return std::nullopt;
   std::shared_ptr<Inode> inode = inodes_.find(directory, name);
   if (!inode) return std::nullopt;
@@ -56,7 +56,21 @@ std::optional<Inode::Believed> KnownNames::believed(const Inode& inode, SteadyTi
 }
 
 bool KnownNames::lacks(const Inode& directory, std::string_view name, SteadyTime now) const {
-  return believes_absent() && directory.lacks_name(name, now, options_.attributes);
+  return believes_absent() && directory.lacks_name(name, now, options_.attributes, beliefs_.lease_end());
+}
+
+bool KnownNames::is_known(const Inode& directory, std::string_view name, SteadyTime now) const {
+  return believes_found() && directory.found_name_at(name, now, options_.attributes, beliefs_.lease_end()) &&
+         inodes_.find(directory, name) != nullptr;
+}
+
+bool KnownNames::keeps_listing(const Inode& directory, SteadyTime now) const {
+  return believes_absent() && directory.keeps_listing(now, options_.attributes, beliefs_.lease_end());
+}
+
+bool KnownNames::believes(const WholeListing& listing, const Inode& directory, SteadyTime now) const {
+  return believes_absent() && directory.is_as_listed(listing.change, listing.asked_at, now,
+                                                     options_.attributes, beliefs_.lease_end());
 }
 
 void KnownNames::found(Inode& inode, const std::shared_ptr<Inode>& directory, std::string_view name,

@@ -8,6 +8,7 @@
 
 #include "fuse-client/beliefs.h"
 #include "fuse-client/inode_table.h"
+#include "fuse-client/kept_listings.h"
 #include "fuse-client/mount_options.h"
 
 namespace pnfsrdma::fuse_client {
@@ -34,11 +35,20 @@ class KnownNames {
     Inode::Believed attributes;
     SteadyTime named_at;  // the name was its own then
   };
+  // The name is known, whether anything is believed of its file or not.
+  bool is_known(const Inode& directory, std::string_view name, SteadyTime now) const;
   // None: ask the server.
   std::optional<Known> find(const Inode& directory, std::string_view name, SteadyTime now) const;
   // The same of an entry of a listing that is believed.
   std::optional<Known> listed(const Inode& directory, uint64_t node, SteadyTime now) const;
   bool lacks(const Inode& directory, std::string_view name, SteadyTime now) const;
+  // The kernel, or the mount, may show again what was listed then.
+  bool keeps_listing(const Inode& directory, SteadyTime now) const;
+  bool believes(const WholeListing& listing, const Inode& directory, SteadyTime now) const;
+  // Names in it the kernel asks for each time: a recall of its delegation waits for nothing that the kernel knows.
+  bool is_delegated(const Inode& directory, SteadyTime now) const {
+    return directory.is_directory_delegated(now, beliefs_.lease_end());
+  }
 
   // This is a name of it, as the kernel has been told or a listing has shown. `change`: the directory's change
   // attribute of then, or from a moment before; none: it is not certain.

@@ -173,7 +173,7 @@ TEST_F(InodeTest, OpensShareOneStateidAndTheLastReleaseClosesIt) {
 }
 
 TEST_F(InodeTest, ANameThatIsNotThereIsBelievedForTheLeastTimeWhileItsDirectoryIsAsItWas) {
-  const auto lacks = [&](SteadyTime now) { return inode.lacks_name("a", now, timeouts); };
+  const auto lacks = [&](SteadyTime now) { return inode.lacks_name("a", now, timeouts, {}); };
   EXPECT_FALSE(lacks(start));
   inode.name_is_absent("a", 1);
   EXPECT_FALSE(lacks(start));  // nothing is known of the directory
@@ -182,8 +182,8 @@ TEST_F(InodeTest, ANameThatIsNotThereIsBelievedForTheLeastTimeWhileItsDirectoryI
   EXPECT_FALSE(lacks(start + 3s));
   inode.learn(attributes(1), start + 4s, timeouts, kNow);
   EXPECT_TRUE(lacks(start + 5s));
-  EXPECT_FALSE(inode.lacks_name("a", start + 5s, {0s, 60s, 30s, 60s}));
-  EXPECT_FALSE(inode.lacks_name("a", start + 5s, {3s, 60s, 0s, 60s}));
+  EXPECT_FALSE(inode.lacks_name("a", start + 5s, {0s, 60s, 30s, 60s}, {}));
+  EXPECT_FALSE(inode.lacks_name("a", start + 5s, {3s, 60s, 0s, 60s}, {}));
   inode.learn(attributes(2), start + 5s, timeouts, kNow);
   EXPECT_FALSE(lacks(start + 5s));
   inode.names_complete({"b"}, 2);
@@ -193,7 +193,7 @@ TEST_F(InodeTest, ANameThatIsNotThereIsBelievedForTheLeastTimeWhileItsDirectoryI
 }
 
 TEST_F(InodeTest, TheKernelKeepsAListingForTheLeastTimeWhileTheDirectoryIsAsItWas) {
-  const auto keeps = [&](SteadyTime now) { return inode.keeps_listing(now, timeouts); };
+  const auto keeps = [&](SteadyTime now) { return inode.keeps_listing(now, timeouts, {}); };
   inode.learn(attributes(1), start, timeouts, kNow);
   EXPECT_FALSE(keeps(start));
   inode.listed(1, start);
@@ -509,14 +509,14 @@ TEST_F(InodeTest, AFoundNameIsBelievedAsLongAsTheKernelMay) {
   inode.learn(directory, start, timeouts, kNow);
   inode.name_is_found("a", 5);
   const AttributeTimeouts times{.file_min = 3s, .file_max = 60s, .directory_min = 30s, .directory_max = 60s};
-  EXPECT_EQ(inode.found_name_at("a", start + 29s, times), start);
-  EXPECT_FALSE(inode.found_name_at("a", start + 30s, times));
-  EXPECT_FALSE(inode.found_name_at("b", start, times));
+  EXPECT_EQ(inode.found_name_at("a", start + 29s, times, {}), start);
+  EXPECT_FALSE(inode.found_name_at("a", start + 30s, times, {}));
+  EXPECT_FALSE(inode.found_name_at("b", start, times, {}));
   inode.learn(directory, start + 20s, timeouts, kNow);  // it was so then, too
-  EXPECT_EQ(inode.found_name_at("a", start + 49s, times), start + 20s);
+  EXPECT_EQ(inode.found_name_at("a", start + 49s, times, {}), start + 20s);
   directory.change = 6;
   inode.learn(directory, start + 21s, timeouts, kNow);
-  EXPECT_FALSE(inode.found_name_at("a", start + 21s, times));
+  EXPECT_FALSE(inode.found_name_at("a", start + 21s, times, {}));
 }
 
 }  // namespace
