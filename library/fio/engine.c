@@ -126,8 +126,9 @@ static void engine_iomem_free(struct thread_data* td) {
 
 /* As the connection knows the file: below the mount's directory. */
 static const char* name_of(const struct engine* engine, const struct fio_file* file) {
-  const size_t length = strlen(engine->mount);
+  size_t length = strlen(engine->mount);
   const char* name = file->file_name;
+  while (length > 0 && engine->mount[length - 1] == '/') --length;
   if (strncmp(name, engine->mount, length) == 0 && name[length] == '/') name += length;
   while (*name == '/') ++name;
   return name;

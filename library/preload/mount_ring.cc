@@ -90,8 +90,9 @@ void MountRing::submit(const ring::Submission& submission) {
   while (submitting_.exchange(true, std::memory_order_acquire)) (void)kernel(SYS_sched_yield);
   const bool mount_sleeps = rings().submit(submission) && rings().publish();
   submitting_.store(false, std::memory_order_release);
+  if (!mount_sleeps) return;
   const uint64_t one = 1;
-  if (mount_sleeps && kernel(SYS_write, doorbell_, &one, sizeof one) != sizeof one) fail();
+  if (!is_event(doorbell_) || kernel(SYS_write, doorbell_, &one, sizeof one) != sizeof one) fail();
 }
 
 // A program that closes all that it does not know has closed these, too, and may have files of its own there by now. A
@@ -100,6 +101,12 @@ bool MountRing::has_its_descriptors() {
   struct stat status{};
   return kernel(SYS_fstat, socket_, &status) == 0 && S_ISSOCK(status.st_mode) &&
          status.st_ino == socket_inode_;
+}
+
+bool MountRing::is_event(int descriptor) {
+  struct stat status{};
+  return kernel(SYS_fstat, descriptor, &status) == 0 && status.st_dev == event_device_ &&
+         status.st_ino == event_inode_;
 }
 
 int64_t MountRing::wait(Place& place, SignalsHeld& signals) {
@@ -131,7 +138,8 @@ void MountRing::lead(Place& place) {
     // Before the ring is looked at: what comes behind that rings again.
     if (rings().awake()) ++rings_owed_;
     uint64_t rung = 0;
-    if (rings_owed_ > 0 && kernel(SYS_read, event_, &rung, sizeof rung) > 0)
+    if (rings_owed_ > 0 && !is_event(event_)) fail();
+    if (rings_owed_ > 0 && !is_gone() && kernel(SYS_read, event_, &rung, sizeof rung) > 0)
       rings_owed_ -= std::min(rings_owed_, rung);
   }
   take();

@@ -61,6 +61,8 @@ class MountRing {
   void take();
   bool wait_for_event();
   bool has_its_descriptors();
+  // `descriptor` may be somebody else's by now: not an event any more.
+  bool is_event(int descriptor);
   void hand_over(const Place& from);
   void fail() { gone_.store(true, std::memory_order_release); }
   bool say_hello(const ring::Find& found);
@@ -68,6 +70,7 @@ class MountRing {
 
   int socket_ = -1, doorbell_ = -1, event_ = -1;
   uint64_t socket_inode_ = 0;
+  uint64_t event_device_ = 0, event_inode_ = 0;  // that the kernel gives all events
   ring::Secret secret_{};
   std::byte* memory_ = nullptr;
   uint32_t memory_number_ = 0;

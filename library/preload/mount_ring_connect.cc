@@ -138,6 +138,9 @@ bool MountRing::say_hello(const ring::Find& found) {
   close(memory);
   doorbell_ = doorbell < 0 ? -1 : moved_up(doorbell);
   event_ = event < 0 ? -1 : moved_up(event);
+  if (kernel(SYS_fstat, doorbell_, &status) < 0) return false;
+  event_device_ = status.st_dev;
+  event_inode_ = status.st_ino;
   // It is read to see whether it was rung.
   if (rings == nullptr || kernel(SYS_fcntl, event_, F_SETFL, O_NONBLOCK) < 0) return false;
   new (rings_room_) ring::ProgramRings({rings, size}, depth);

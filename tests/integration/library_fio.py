@@ -64,6 +64,11 @@ class Fio(unittest.TestCase):
         job = self.fio("--size=4M", "--rw=write", "--bs=4k", "--iodepth=4", "--durable=1", "--filename=file")
         self.assertEqual(job["write"]["total_ios"], 1024)
 
+    def test_the_mount_may_be_named_with_slashes(self):
+        for slashes in ("", "/", "//"):
+            job = self.fio("--size=1M", "--rw=write", "--bs=64k", f"--mount={self.path}{slashes}", "--filename=file")
+            self.assertEqual((job["write"]["total_ios"], job["error"]), (16, 0), slashes)
+
     def test_what_is_wrong_is_said(self):
         ran = self.fio("--size=1M", "--rw=write", "--mount=/proc", "--filename=file", expected=1)
         self.assertIn("pnfsrdma: /proc:", ran.stdout + ran.stderr)

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 
 #include <csignal>
 #include <cstring>
@@ -179,6 +180,32 @@ TEST_F(MountRingTest, TheDescriptorsAreOutOfTheWay) {
   int kept = 0;
   for (int number = 1000; number < 1024; ++number) kept += ::fcntl(number, F_GETFD) >= 0 ? 1 : 0;
   EXPECT_EQ(kept, 3);
+}
+
+// A program that closes a descriptor that it has not opened, and gets its number for a file of its own.
+TEST_F(MountRingTest, AFileAtTheNumberOfADoorbellIsLeftAlone) {
+  for (const int nth : {1, 2}) {  // behind the socket: the mount's, the program's
+    Server server(true);          // sleeps between
+    ASSERT_TRUE(ring_->connect(server.find()));
+    char byte = 'x';
+    ASSERT_EQ(read(&byte, 1, 0), 1);
+    int number = 1000;
+    for (int found = 0; found <= nth; ++number) found += ::fcntl(number, F_GETFD) >= 0 ? 1 : 0;
+    const FileDescriptor file(::memfd_create("file of the program", 0));
+    ASSERT_EQ(::write(file.get(), "untouched", 9), 9);
+    ASSERT_EQ(::lseek(file.get(), 0, SEEK_SET), 0);
+    ASSERT_EQ(::dup2(file.get(), number - 1), number - 1);
+    for (int turn = 0; turn < 50; ++turn) {
+      const int64_t result = read(&byte, 1, 0);
+      EXPECT_TRUE(result == 1 || result == ring::kUseDescriptor) << result;
+    }
+    EXPECT_TRUE(ring_->is_gone());
+    EXPECT_EQ(::lseek(file.get(), 0, SEEK_CUR), 0) << "it was written to, or read";
+    std::array<char, 16> content{};
+    EXPECT_EQ(::pread(file.get(), content.data(), content.size(), 0), 9);
+    EXPECT_STREQ(content.data(), "untouched");
+    ring_->abandon();
+  }
 }
 
 TEST_F(MountRingTest, WhenTheMountEndsTheKernelIsAsked) {
