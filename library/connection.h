@@ -49,8 +49,9 @@ class Connection {
   virtual std::unique_ptr<Flight> make_flight(FlightListener& listener) = 0;
   // Takes what has completed, of all flights. Never blocks.
   virtual void progress() = 0;
-  // Sends what was started with Doorbell::kLater.
-  virtual void ring() = 0;
+  // Has `starter` start several flights, and sends them. None of the durable ones is complete before all of them are
+  // flushed.
+  virtual void together(Starter& starter) = 0;
   // Readable when progress() may have something to do. Negative: none is available (errno).
   virtual int completion_fd() = 0;
 

@@ -20,8 +20,21 @@ struct Move {
   uint64_t offset = 0;
 };
 
-// kLater: it may not go out before Connection::ring(), several with one doorbell.
-enum class Doorbell : uint8_t { kNow, kLater };
+// What is started in one go (Connection::together()): it goes out with one doorbell, and what of it has to be durable
+// has one flush behind all of it. A connection's own.
+class Together {
+ protected:
+  ~Together() = default;
+};
+
+// Starts such.
+class Starter {
+ public:
+  virtual void start(Together& together) = 0;
+
+ protected:
+  ~Starter() = default;
+};
 
 // Hears, once, that what was started is complete, from whichever thread polls: it must not wait, nor call the
 // connection.
@@ -40,8 +53,9 @@ class Flight {
  public:
   virtual ~Flight() = default;
 
-  // `file`: of the connection that made it. False: it would have to wait, or fail; nothing has happened.
-  virtual bool start(OpenFile& file, const Move& move, Doorbell doorbell) = 0;
+  // `file`: of the connection that made it. Null `together`: it goes out at once. False: it would have to wait, or
+  // fail; nothing has happened.
+  virtual bool start(OpenFile& file, const Move& move, Together* together) = 0;
   // Bytes moved, durably if asked for. None: to tell takes waiting.
   virtual std::optional<Result<size_t>> try_finish() = 0;
   // Behind a try_finish() that said none.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "library/map.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 namespace pnfsrdma::library {
 namespace {
@@ -13,6 +16,8 @@ namespace {
 // In flight at once, and what one of them moves.
 constexpr unsigned kDepth = 64;
 constexpr uint64_t kPieceMax = uint64_t{1} << 20;
+// Ranges that an error names.
+constexpr size_t kNamed = 8;
 
 }  // namespace
 
@@ -47,75 +52,106 @@ Result<> Map::refresh(std::span<const pnfsrdma_range> ranges) {
   return move(ranges, PNFSRDMA_READ, 0);
 }
 
-// What of a move is under way: an operation's user_data is its place here.
+// What of a move is under way: an operation's user_data is its place here. And what has failed of it.
 struct Map::Flight {
-  Flight(uint32_t code, uint32_t with) : opcode(code), flags(with) {
+  Flight(std::span<const pnfsrdma_range> all, uint32_t code, uint32_t with)
+      : ranges(all), opcode(code), flags(with) {
     for (unsigned i = 0; i < kDepth; ++i) free[i] = i;
   }
+  const std::span<const pnfsrdma_range> ranges;
   const uint32_t opcode, flags;
+  size_t next = 0;    // range
+  uint64_t done = 0;  // of that
   std::array<pnfsrdma_operation, kDepth> operations{};
   std::array<unsigned, kDepth> free;
   unsigned free_count = kDepth;
+  Result<> outcome;
+  std::vector<pnfsrdma_range> failed;
 
   bool any() const { return free_count < kDepth; }
+  bool has_more() const { return outcome && next < ranges.size(); }
+  void fail_with(const Error& error) {
+    if (outcome) outcome = std::unexpected(error);
+  }
 };
 
+// What fits into the queue goes out together, with one flush behind it.
 Result<> Map::move(std::span<const pnfsrdma_range> ranges, uint32_t opcode, uint32_t flags) {
   if (!std::ranges::all_of(ranges, [this](const pnfsrdma_range& range) { return contains(range); }))
     return fail(EINVAL, "a range is not inside of the map");
-  Flight flight(opcode, flags);
-  Result<> outcome;
-  for (size_t i = 0; i < ranges.size() && outcome; ++i) outcome = move_range(ranges[i], flight);
-  while (flight.any()) {
-    Result<> rest = reap(flight);
-    if (outcome) outcome = std::move(rest);
+  Flight flight(ranges, opcode, flags);
+  for (;;) {
+    if (flight.has_more()) submit(flight);
+    if (!flight.any()) break;
+    reap(flight);
   }
-  return outcome;
+  if (flight.outcome) return {};
+  return fail(flight.outcome.error().number(), why(flight));
 }
 
-Result<> Map::move_range(const pnfsrdma_range& range, Flight& flight) {
-  for (uint64_t done = 0; done < range.length;) {
-    while (flight.free_count == 0) TRY(reap(flight));
-    const unsigned slot = flight.free[--flight.free_count];
-    pnfsrdma_operation& operation = flight.operations[slot];
-    operation = {.file = reinterpret_cast<pnfsrdma_file*>(&file_),
-                 .opcode = flight.opcode,
-                 .flags = flight.flags,
-                 .buffer = static_cast<std::byte*>(memory_) + range.offset + done,
-                 .length = std::min(range.length - done, kPieceMax),
-                 .offset = offset_ + range.offset + done,
-                 .user_data = slot};
-    done += operation.length;
-    // As deep as the flight: it has room.
-    if (const auto submitted = queue_->submit({&operation, 1}); !submitted) {
-      flight.free[flight.free_count++] = slot;
-      return std::unexpected(submitted.error());
+void Map::submit(Flight& flight) {
+  std::array<pnfsrdma_operation, kDepth> together;
+  size_t count = 0;
+  while (flight.free_count > 0 && flight.next < flight.ranges.size()) {
+    const pnfsrdma_range& range = flight.ranges[flight.next];
+    const uint64_t length = std::min(range.length - flight.done, kPieceMax);
+    if (length > 0) {
+      const unsigned slot = flight.free[--flight.free_count];
+      const uint64_t at = range.offset + flight.done;
+      flight.operations[slot] = together[count++] = {.file = reinterpret_cast<pnfsrdma_file*>(&file_),
+                                                     .opcode = flight.opcode,
+                                                     .flags = flight.flags,
+                                                     .buffer = static_cast<std::byte*>(memory_) + at,
+                                                     .length = length,
+                                                     .offset = offset_ + at,
+                                                     .user_data = slot};
     }
+    flight.done += length;
+    if (flight.done < range.length) continue;
+    ++flight.next;
+    flight.done = 0;
   }
-  return {};
+  if (count == 0) return;
+  // As deep as the flight: it has room.
+  const auto taken = queue_->submit(std::span(together).first(count));
+  for (size_t i = taken.value_or(0); i < count; ++i) {
+    flight.free[flight.free_count++] = static_cast<unsigned>(together[i].user_data);
+    flight.failed.push_back({together[i].offset - offset_, together[i].length});
+    flight.fail_with(taken ? Error(EAGAIN, "the queue is full") : taken.error());
+  }
 }
 
-Result<> Map::reap(Flight& flight) {
+void Map::reap(Flight& flight) {
   std::array<pnfsrdma_completion, kDepth> completions;
   const auto count = queue_->reap(completions, -1);
-  // A signal: it is waited for again.
-  if (!count && count.error().number() == EINTR) return {};
-  if (!count) return std::unexpected(count.error());
-  Result<> outcome;
-  for (const pnfsrdma_completion& completion : std::span(completions).first(*count)) {
+  // A signal, or no memory: it is waited for again, for it may not be left.
+  for (const pnfsrdma_completion& completion : std::span(completions).first(count.value_or(0))) {
     const auto slot = static_cast<unsigned>(completion.user_data);
     const pnfsrdma_operation& operation = flight.operations[slot];
     flight.free[flight.free_count++] = slot;
     if (completion.result < 0) {
-      outcome = fail(static_cast<int>(-completion.result),
-                     flight.opcode == PNFSRDMA_READ ? "reading into the map" : "writing the map's ranges");
+      flight.failed.push_back({operation.offset - offset_, operation.length});
+      flight.fail_with(Error(static_cast<int>(-completion.result), "a range of a map"));
     } else if (flight.opcode == PNFSRDMA_READ) {
       // Behind the end of the file.
       const auto moved = static_cast<uint64_t>(completion.result);
       std::memset(static_cast<std::byte*>(operation.buffer) + moved, 0, operation.length - moved);
     }
   }
-  return outcome;
+}
+
+// Names the ranges: whoever has to write them again knows which.
+std::string Map::why(const Flight& flight) {
+  auto failed = flight.failed;
+  std::ranges::sort(failed, {}, &pnfsrdma_range::offset);
+  const bool reads = flight.opcode == PNFSRDMA_READ;
+  std::string text = reads ? "not read into the map:" : "not durable, or not known to be:";
+  for (const auto& range : std::span(failed).first(std::min(failed.size(), kNamed)))
+    text += fmt::format(" {}+{}", range.offset, range.length);
+  if (failed.size() > kNamed) text += fmt::format(" and {} more", failed.size() - kNamed);
+  if (flight.next < flight.ranges.size())
+    text += fmt::format("; nor what follows from range {} on", flight.next);
+  return text;
 }
 
 }  // namespace pnfsrdma::library

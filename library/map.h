@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 #include "library/open_file.h"
 #include "library/pnfsrdma.h"
@@ -25,7 +26,7 @@ class Map {
   OpenFile& file() { return file_; }
   void* address() const { return memory_; }
 
-  // All at once, and durable when it returns. An error: some of them may not be. EINVAL: a range is not inside.
+  // All at once, and durable when it returns. An error names those that may not be. EINVAL: a range is not inside.
   Result<> sync(std::span<const pnfsrdma_range> ranges);
   Result<> refresh(std::span<const pnfsrdma_range> ranges);
 
@@ -34,8 +35,9 @@ class Map {
 
   struct Flight;
   Result<> move(std::span<const pnfsrdma_range> ranges, uint32_t opcode, uint32_t flags);
-  Result<> move_range(const pnfsrdma_range& range, Flight& flight);
-  Result<> reap(Flight& flight);
+  void submit(Flight& flight);
+  void reap(Flight& flight);
+  static std::string why(const Flight& flight);
   bool contains(const pnfsrdma_range& range) const {
     return range.offset <= length_ && range.length <= length_ - range.offset;
   }

@@ -180,7 +180,8 @@ void pnfsrdma_queue_destroy(pnfsrdma_queue* queue);
 /* Readable (poll(2), epoll(7)) when pnfsrdma_reap() may find something. Now and then it is readable for nothing. */
 int pnfsrdma_queue_fd(const pnfsrdma_queue* queue);
 
-/* Starts operations, in no order among each other, with one doorbell. How many were taken, fewer than `count` if the
+/* Starts operations, in no order among each other, with one doorbell, and one flush of each brick behind all writes of
+ * up to 1 MiB that have to be durable: these complete together. How many were taken, fewer than `count` if the
  * queue is full; -EAGAIN if none, -EINVAL if the first one is not an operation of this connection. Does not wait for
  * what it has started. */
 int pnfsrdma_submit(pnfsrdma_queue* queue, const struct pnfsrdma_operation* operations, unsigned count);
@@ -283,8 +284,9 @@ typedef struct pnfsrdma_map pnfsrdma_map;
 int pnfsrdma_map_create(pnfsrdma_file* file, off_t offset, size_t length, pnfsrdma_map** map);
 void pnfsrdma_map_destroy(pnfsrdma_map* map);
 void* pnfsrdma_map_address(const pnfsrdma_map* map);
-/* Writes these ranges, all at once, in no order; they are durable when it returns. On an error, and after a crash
- * meanwhile, some of them are and some are not: a range is not atomic. One thread at a time. */
+/* Writes these ranges, all at once, in no order, with one flush of each brick behind each 64 of them; they are durable
+ * when it returns. On an error, and after a crash meanwhile, some of them are and some are not: a range is not atomic.
+ * pnfsrdma_last_error() names those that may not be. One thread at a time. */
 int pnfsrdma_map_sync(pnfsrdma_map* map, const struct pnfsrdma_range* ranges, unsigned count);
 /* Reads these ranges again, over what was stored and not synced. One thread at a time. */
 int pnfsrdma_map_refresh(pnfsrdma_map* map, const struct pnfsrdma_range* ranges, unsigned count);

@@ -32,12 +32,12 @@ class Queue::Slot final : private FlightListener {
   bool durable() const { return (operation.flags & PNFSRDMA_DURABLE) != 0 || file().durable(); }
 
   // False: a helper has to do it.
-  bool start(Doorbell doorbell) {
+  bool start(Together* together) {
     const bool is_read = operation.opcode == PNFSRDMA_READ;
     if (!is_read && operation.opcode != PNFSRDMA_WRITE) return false;
     return flight_->start(
         file(), {is_read, !is_read && durable(), operation.buffer, operation.length, operation.offset},
-        doorbell);
+        together);
   }
   Flight& flight() { return *flight_; }
 
@@ -223,9 +223,33 @@ Queue::~Queue() {
 }
 
 Result<size_t> Queue::submit(std::span<const pnfsrdma_operation> operations) {
+  class Several final : public Starter {
+   public:
+    Several(Queue& queue, std::span<const pnfsrdma_operation> operations)
+        : queue_(queue), operations_(operations) {}
+    void start(Together& together) override { count = queue_.start(operations_, &together); }
+    size_t count = 0;
+
+   private:
+    Queue& queue_;
+    const std::span<const pnfsrdma_operation> operations_;
+  };
   size_t count = 0;
-  // Several go out with one doorbell.
-  const Doorbell doorbell = operations.size() > 1 ? Doorbell::kLater : Doorbell::kNow;
+  if (operations.size() > 1) {
+    Several several(*this, operations);
+    connection().together(several);
+    count = several.count;
+  } else {
+    count = start(operations, nullptr);
+  }
+  if (count > 0 || operations.empty()) return count;
+  if (!is_operation(operations.front(), connection())) return fail(EINVAL, "not an operation");
+  return fail(EAGAIN, "the queue is full");
+}
+
+// How many were taken.
+size_t Queue::start(std::span<const pnfsrdma_operation> operations, Together* together) {
+  size_t count = 0;
   for (; count < operations.size() && is_operation(operations[count], connection()); ++count) {
     Slot* slot = nullptr;
     {
@@ -240,7 +264,7 @@ Result<size_t> Queue::submit(std::span<const pnfsrdma_operation> operations) {
     slot->operation = operations[count];
     ++slot->file().in_flight;
     slot->flown = true;  // before it may complete
-    if (!slot->start(doorbell)) {
+    if (!slot->start(together)) {
       slot->flown = false;
       {
         const std::lock_guard lock(mutex_);
@@ -249,10 +273,7 @@ Result<size_t> Queue::submit(std::span<const pnfsrdma_operation> operations) {
       leave_to_helper(*slot);
     }
   }
-  if (doorbell == Doorbell::kLater) connection().ring();
-  if (count > 0 || operations.empty()) return count;
-  if (!is_operation(operations.front(), connection())) return fail(EINVAL, "not an operation");
-  return fail(EAGAIN, "the queue is full");
+  return count;
 }
 
 void Queue::leave_to_helper(Slot& slot) {

@@ -30,7 +30,8 @@ class Queue {
 
   Connection& connection() const { return use_.connection(); }
   int fd() const { return watched_.get(); }
-  // How many were taken. EAGAIN: the queue is full; EINVAL: the first one is not an operation.
+  // With one doorbell, and one flush behind all that has to be durable. How many were taken. EAGAIN: the queue is full;
+  // EINVAL: the first one is not an operation.
   Result<size_t> submit(std::span<const pnfsrdma_operation> operations);
   // `timeout_ms` as poll(2)'s. EINTR: a signal came while nothing had completed.
   Result<size_t> reap(std::span<pnfsrdma_completion> completions, int timeout_ms);
@@ -49,6 +50,7 @@ class Queue {
   Queue(Connection& connection, unsigned depth, FileDescriptor event, FileDescriptor watched,
         int completions);
 
+  size_t start(std::span<const pnfsrdma_operation> operations, Together* together);
   void help();
   void do_due(Slot& slot);
   void completed(Slot& slot);

@@ -34,13 +34,13 @@ class RingServer::Operation final : private initiator::PendingIoListener {
   }
 
   // False: it would have to wait.
-  bool start() {
+  bool start(initiator::FlushChains* chains) {
     const auto slice = memory->slice(submission.memory_offset, submission.length);
     const auto stability = is_durable() ? initiator::Stability::kDataSync : initiator::Stability::kUnstable;
     return is_read()
                ? file->data->start_read(io_, submission.offset, slice, this, initiator::Doorbell::kLater)
                : file->data->start_write(io_, submission.offset, slice, stability, this,
-                                         initiator::Doorbell::kLater);
+                                         initiator::Doorbell::kLater, chains);
   }
   // When start() said so: it only has to wait for what is under way already.
   bool lacked_room() const { return io_.lacked_room(); }

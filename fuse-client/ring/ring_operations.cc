@@ -49,22 +49,25 @@ bool RingServer::take_turns() {
   return any;
 }
 
+// What the program has submitted so far goes out together: durable writes have one flush behind all of them.
 bool RingServer::take(const std::shared_ptr<Program>& program) {
   size_t count = 0;
+  initiator::FlushChains chains = parts_.data_path.flush_chains();
   for (; count < kAtATime && may_take(*program); ++count) {
     const auto submission = program->rings()->take();
     if (!submission) break;
-    begin(program, *submission);
+    begin(program, *submission, chains);
   }
   return count > 0;
 }
 
-void RingServer::begin(const std::shared_ptr<Program>& program, const ring::Submission& submission) {
+void RingServer::begin(const std::shared_ptr<Program>& program, const ring::Submission& submission,
+                       initiator::FlushChains& chains) {
   Operation& operation = operation_for(program, submission);
   taken_.fetch_add(1, std::memory_order_relaxed);
   ++in_flight_;
   ++at_bricks_;
-  operation.result = start(operation);
+  operation.result = start(operation, &chains);
   if (operation.result == 0) return;  // it is under way
   --at_bricks_;
   waits_for_room(operation) ? hold(operation) : finish(operation);
@@ -85,7 +88,7 @@ void RingServer::hold(Operation& operation) {
 bool RingServer::begin_held() {
   return std::erase_if(held_, [this](Operation* operation) {
            ++at_bricks_;
-           operation->result = start(*operation);
+           operation->result = start(*operation, nullptr);
            if (operation->result != 0) --at_bricks_;
            if (operation->result != 0 && waits_for_room(*operation)) return false;
            operation->program->waits_for_room = false;
@@ -125,7 +128,7 @@ RingServer::Operation& RingServer::operation_for(const std::shared_ptr<Program>&
 }
 
 // 0: it is under way. Else what there is to say of it at once.
-int64_t RingServer::start(Operation& operation) {
+int64_t RingServer::start(Operation& operation, initiator::FlushChains* chains) {
   operation.started = false;
   const ring::Submission& wanted = operation.submission;
   if (!is_operation(wanted)) return -EINVAL;
@@ -145,7 +148,7 @@ int64_t RingServer::start(Operation& operation) {
   }
   operation.losses = file.data->losses_from_now();
   operation.started = true;
-  return operation.start() ? 0 : ring::kUseDescriptor;
+  return operation.start(chains) ? 0 : ring::kUseDescriptor;
 }
 
 // From any thread, and perhaps before it has been started to the end.

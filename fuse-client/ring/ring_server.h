@@ -117,8 +117,10 @@ class RingServer {
   // Of operations.
   bool take_turns();
   bool take(const std::shared_ptr<Program>& program);
-  void begin(const std::shared_ptr<Program>& program, const ring::Submission& submission);
-  int64_t start(Operation& operation);
+  void begin(const std::shared_ptr<Program>& program, const ring::Submission& submission,
+             initiator::FlushChains& chains);
+  // `chains`: of what it goes out with.
+  int64_t start(Operation& operation, initiator::FlushChains* chains);
   bool waits_for_room(const Operation& operation) const;
   bool begin_held();
   void hold(Operation& operation);

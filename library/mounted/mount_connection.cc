@@ -60,6 +60,14 @@ std::unique_ptr<Flight> MountConnection::make_flight(FlightListener& listener) {
   return std::make_unique<RingFlight>(*this, *ring_, listener);
 }
 
+// The mount has one flush for all that it finds in the ring (fuse-client/ring).
+void MountConnection::together(Starter& starter) {
+  class None final : public Together {};
+  None none;
+  starter.start(none);
+  ring_->ring();
+}
+
 Result<std::unique_ptr<SharedMemory>> MountConnection::take_bounce() {
   {
     auto kept = bounces_.lock();

@@ -42,7 +42,7 @@ class MountConnection final : public Connection {
 
   std::unique_ptr<Flight> make_flight(FlightListener& listener) override;
   void progress() override { ring_->progress(); }
-  void ring() override { ring_->ring(); }
+  void together(Starter& starter) override;
   int completion_fd() override { return ring_->completion_fd(); }
 
   const ring::Secret& secret() const { return door_->secret(); }

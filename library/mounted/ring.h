@@ -6,13 +6,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "library/flight.h"
 #include "library/mounted/door.h"
 #include "shared/base/owned.h"
 #include "shared/base/sync.h"
 #include "shared/ring/rings.h"
 
 namespace pnfsrdma::library::mounted {
+
+// kLater: the mount may not see it before Ring::ring(), several with one doorbell.
+enum class Doorbell : uint8_t { kNow, kLater };
 
 // A connection's rings, and who waits for what is in them. Thread-safe. The door must outlive it.
 class Ring {

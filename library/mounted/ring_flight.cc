@@ -5,7 +5,7 @@
 
 namespace pnfsrdma::library::mounted {
 
-bool RingFlight::start(OpenFile& file, const Move& move, Doorbell doorbell) {
+bool RingFlight::start(OpenFile& file, const Move& move, Together* together) {
   if (move.length == 0 || move.length > ring::kLengthMax || !file.allows(move)) return false;
   file_ = &static_cast<MountedFile&>(file);
   const auto place = connection_.find(move.buffer, move.length);
@@ -19,7 +19,7 @@ bool RingFlight::start(OpenFile& file, const Move& move, Doorbell doorbell) {
                  .memory_offset = place->offset,
                  .length = move.length,
                  .offset = move.offset},
-                doorbell);
+                together == nullptr ? Doorbell::kNow : Doorbell::kLater);
 }
 
 void RingFlight::completed(int64_t result) {

@@ -13,7 +13,7 @@ class RingFlight final : public Flight, private Ring::Waiter {
   RingFlight(const MountConnection& connection, Ring& ring, FlightListener& listener)
       : Waiter(ring), connection_(connection), listener_(listener) {}
 
-  bool start(OpenFile& file, const Move& move, Doorbell doorbell) override;
+  bool start(OpenFile& file, const Move& move, Together* together) override;
   std::optional<Result<size_t>> try_finish() override;
   Result<size_t> finish() override;
 

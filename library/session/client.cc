@@ -112,6 +112,14 @@ std::unique_ptr<Flight> Client::make_flight(FlightListener& listener) {
   return std::make_unique<SessionFlight>(*this, listener);
 }
 
+void Client::together(Starter& starter) {
+  {
+    SessionTogether together(data_path_);
+    starter.start(together);
+  }
+  data_path_.ring();
+}
+
 initiator::Credential Client::caller() {
   initiator::Credential who{::geteuid(), ::getegid(), {}};
   const int count = ::getgroups(0, nullptr);

@@ -48,7 +48,7 @@ class Client final : public Connection {
 
   std::unique_ptr<Flight> make_flight(FlightListener& listener) override;
   void progress() override { data_path_.progress(); }
-  void ring() override { data_path_.ring(); }
+  void together(Starter& starter) override;
   int completion_fd() override { return data_path_.completion_fd(); }
 
   initiator::Session& session() { return *session_; }

@@ -3,7 +3,7 @@
 
 namespace pnfsrdma::library::session {
 
-bool SessionFlight::start(OpenFile& file, const Move& move, Doorbell doorbell) {
+bool SessionFlight::start(OpenFile& file, const Move& move, Together* together) {
   if (move.length == 0 || move.length > SessionFile::kStepMax || !file.allows(move)) return false;
   const auto slice = client_.find(move.buffer, move.length);
   if (!slice) return false;
@@ -11,9 +11,11 @@ bool SessionFlight::start(OpenFile& file, const Move& move, Doorbell doorbell) {
   move_ = move;
   losses_ = data().losses_from_now();
   taken_ = false;
-  const auto ring = doorbell == Doorbell::kNow ? initiator::Doorbell::kNow : initiator::Doorbell::kLater;
+  auto* const with = static_cast<SessionTogether*>(together);
+  const auto ring = with == nullptr ? initiator::Doorbell::kNow : initiator::Doorbell::kLater;
   return move.is_read ? data().start_read(io_, move.offset, *slice, this, ring)
-                      : data().start_write(io_, move.offset, *slice, stability_of(move.durable), this, ring);
+                      : data().start_write(io_, move.offset, *slice, stability_of(move.durable), this, ring,
+                                           with == nullptr ? nullptr : &with->chains);
 }
 
 std::optional<Result<size_t>> SessionFlight::try_finish() {

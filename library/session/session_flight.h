@@ -2,9 +2,17 @@
 #pragma once
 
 #include "library/session/session_file.h"
+#include "shared/initiator/brick/flush_chain.h"
 #include "shared/initiator/file/pending_io.h"
 
 namespace pnfsrdma::library::session {
+
+// Flights that share doorbell and flushes. On the stack of the thread that starts them.
+class SessionTogether final : public Together {
+ public:
+  explicit SessionTogether(initiator::DataPath& data_path) : chains(data_path.flush_chains()) {}
+  initiator::FlushChains chains;
+};
 
 // A move under a layout. What the bricks have done is rarely not all: another client may have written behind the end
 // that we know, a connection may have been lost, a new size has to be told before it is durable.
@@ -12,7 +20,7 @@ class SessionFlight final : public Flight, private initiator::PendingIoListener 
  public:
   SessionFlight(const Client& client, FlightListener& listener) : client_(client), listener_(listener) {}
 
-  bool start(OpenFile& file, const Move& move, Doorbell doorbell) override;
+  bool start(OpenFile& file, const Move& move, Together* together) override;
   std::optional<Result<size_t>> try_finish() override;
   Result<size_t> finish() override;
 

@@ -287,6 +287,10 @@ void DataPath::ring() {
   impl_->fabric.completions.ring();
 }
 
+FlushChains DataPath::flush_chains() {
+  return FlushChains(impl_->fabric);
+}
+
 int DataPath::completion_fd() {
   return impl_->fabric.completions.fd();
 }

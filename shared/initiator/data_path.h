@@ -89,6 +89,8 @@ class DataPath final : public CallbackHandler {
   void progress();
   // Sends what was started with Doorbell::kLater, on all connections.
   void ring();
+  // For durable writes that go out together (FileIo::start_write()): as it goes, their flushes are posted. Then ring().
+  FlushChains flush_chains();
   // To sleep on until progress() may have something to do, readable then: arm(), look once more whether what is
   // awaited is complete, poll(2), progress(). One thread at a time. The data path's; made when first asked for.
   // Negative: none is available (errno).

@@ -485,6 +485,38 @@ class Examples(Case):
         self.assertIn("No such file", self.run_example("append_log", "absent", "check").stderr)
 
 
+class NoBrick(Case):
+    def tearDown(self):
+        self.client.close()
+
+    def reach(self):
+        return f"127.0.0.1:{self.cluster.nfs_port}:/"
+
+    def test_what_is_not_durable_is_named(self):
+        with pnfsrdma.connect(self.source, "softerr,timeo=10,retrans=1") as client, client.open("map", os.O_RDWR | os.O_CREAT) as file:
+            file.pwrite(bytes(MIB), 0)
+            file.fsync()
+            with file.map(0, MIB) as image:
+                ranges = [(i * 4096, 64) for i in range(100)]
+                image.sync(ranges)
+                self.cluster.signal("brick", signal.SIGSTOP)
+                image.memory[0:3] = b"new"
+                said = self.assert_fails(errno.ETIMEDOUT, image.sync, ranges)
+                self.assertIn("not durable, or not known to be: 0+64 4096+64 ", said)
+                self.assertIn(" 28672+64 and 56 more; nor what follows from range 64 on", said)
+                self.cluster.signal("brick", signal.SIGCONT)
+                # Meanwhile the server tells the client of its brick again.
+                cluster.wait_until(lambda: self.tries(image.sync, ranges), 60, "the brick is back")
+                self.assertEqual(file.pread(3, 0), b"new")
+
+    def tries(self, call, *arguments):
+        try:
+            call(*arguments)
+        except OSError:
+            return False
+        return True
+
+
 class Restarts(Case):
     options = {"lease_seconds": 5}
 

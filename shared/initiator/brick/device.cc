@@ -190,6 +190,7 @@ Result<std::shared_ptr<Connection>> Device::finish_connect(const nfs4::DeviceAdd
   connection->transport = transport;
   connection->said = brick::decode_accept(connected.private_data);
   connection->flush = choose_flush(address, connection->queue_pair.queue_pair());
+  connection->takes_commit_message = (address.flush_methods & nfs4::kFlushCommitMessage) != 0;
   return connection;
 }
 

@@ -38,6 +38,8 @@ struct Connection {
   // Layouts taken under another incarnation are void.
   uint32_t incarnation = 0;
   FlushMethod flush = FlushMethod::kLayoutCommit;
+  // Also where `flush` is another method.
+  bool takes_commit_message = false;
   // Why this path and no other, for people (why_chosen()).
   std::string choice;
   // CompletionPoller's: it has it.

@@ -11,6 +11,7 @@
 #include "shared/initiator/brick/buffer.h"
 #include "shared/initiator/brick/completion_poller.h"
 #include "shared/initiator/brick/event_poller.h"
+#include "shared/initiator/brick/flush_chain.h"
 #include "shared/initiator/data_path_options.h"
 #include "shared/initiator/statistics.h"
 #include "shared/nfs4/basic_types.h"
@@ -28,6 +29,8 @@ struct Fabric {
   // Where connections end: no worker waits for a device to give one up.
   DeferredDestruction& destruction;
   Statistics statistics{};
+  // For durable writes that go out together.
+  FlushChainPool flush_chains{};
   // For I/O that nobody waits for.
   CompletionPoller completions{clock};
   // For what bricks tell unasked.

@@ -134,6 +134,23 @@ void SharedQueuePair::cancel(WorkBatch& batch) {
   if (batch.credit_) give_credit(*std::exchange(batch.credit_, std::nullopt));
 }
 
+void SharedQueuePair::set_message(WorkBatch& batch, brick::SessionMessage& message) {
+  CHECK(batch.credit_ && batch.wants_reply_);
+  std::get<brick::PersistCall>(message).id = batch.reply_id_;
+  const size_t length = brick::encode_session_message(message, area_->send_bytes(*batch.credit_));
+  batch.items_.back().local = area_->send_slice(*batch.credit_, length);
+}
+
+void SharedQueuePair::drop_message(WorkBatch& batch) {
+  {
+    const Lock lock(mutex_);
+    if (!batch.wants_reply_) return;
+    remove_reply(batch);
+    --batch.remaining_;
+  }
+  give_credit(*std::exchange(batch.credit_, std::nullopt));
+}
+
 void SharedQueuePair::start_reserved(WorkBatch& batch, SteadyTime deadline, Doorbell doorbell) {
   batch.deadline_ = deadline;
   post(batch, doorbell);

@@ -56,6 +56,10 @@ class SharedQueuePair {
   bool try_reserve(WorkBatch& batch, BatchOwner& owner);
   bool try_reserve(WorkBatch& batch, BatchOwner& owner, Request call);
   void cancel(WorkBatch& batch);
+  // Of a reserved batch whose message was not known then, or is not needed after all. `message`: a commit message,
+  // which gets its id.
+  void set_message(WorkBatch& batch, brick::SessionMessage& message);
+  void drop_message(WorkBatch& batch);
   // Posts, and rings now or with ring(). The owner is told when all items have an outcome, possibly before this
   // returns. When `deadline` passes, the next poll() gives the connection up.
   void start_reserved(WorkBatch& batch, SteadyTime deadline, Doorbell doorbell = Doorbell::kNow);

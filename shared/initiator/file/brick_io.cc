@@ -10,6 +10,7 @@
 namespace pnfsrdma::initiator {
 
 bool BrickTurn::flushed() const {
+  if (chain != nullptr) return in_chain.flushed;
   if (!flushes()) return false;
   const std::optional<brick::PersistReply> reply = batch->reply();
   if (reply)
@@ -18,6 +19,12 @@ bool BrickTurn::flushed() const {
   return std::all_of(items.begin() + static_cast<ptrdiff_t>(pieces), items.end(), [](const WorkItem& item) {
     return item.opcode == rdma::Opcode::kFlush && item.outcome == rdma::Outcome::kSuccess;
   });
+}
+
+size_t BrickWork::ends() const {
+  const auto turns_used = std::span(turns).first(count);
+  return count + static_cast<size_t>(std::ranges::count_if(
+                     turns_used, [](const BrickTurn& turn) { return turn.chain != nullptr; }));
 }
 
 void BrickWork::clear() {
@@ -40,6 +47,19 @@ uint32_t fill_holes(const LayoutPin& pin, BufferSlice slice, Counter& bytes) {
     done |= 1u << i;
   }
   return done;
+}
+
+// A write of more takes its flush along by itself: it would keep all that share one waiting.
+constexpr size_t kChainedMax = size_t{1} << 20;
+
+// What the WRITEs of a turn write, and how many.
+size_t flush_ranges(const BrickTurn& turn, const LayoutPin& pin, std::span<const WorkItem> writes,
+                    std::span<FlushRange> ranges) {
+  for (size_t i = 0; i < turn.pieces; ++i) {
+    const LayoutSegment& piece = pin.pieces()[turn.piece_of[i]];
+    ranges[i] = {{piece.write.grant, piece.skip, piece.length}, writes[i].remote};
+  }
+  return turn.pieces;
 }
 
 // What the commit message behind the WRITEs covers.
@@ -87,6 +107,7 @@ bool BrickIo::reserve(BrickWork& work, const LayoutPin& pin, BatchOwner& owner) 
     BrickTurn& turn = work.turns[i];
     file_.fabric.completions.add(turn.connection);
     turn.batch.emplace(turn.items);
+    turn.in_chain = {.owner = &owner, .batch = &*turn.batch};
     SharedQueuePair& queue_pair = turn.connection->queue_pair;
     if (turn.sends_message() ? queue_pair.try_reserve(*turn.batch, owner, flush_call(turn, pin))
                              : queue_pair.try_reserve(*turn.batch, owner))
@@ -102,8 +123,12 @@ uint32_t BrickIo::post(BrickWork& work, const Io& io, const LayoutPin& pin, Buff
   if (work.count == 0) return holes;
   begin(work, io);
   const SteadyTime deadline = file_.fabric.io_deadline();
-  for (BrickTurn& turn : work.used())
+  for (BrickTurn& turn : work.used()) {
     turn.connection->queue_pair.start_reserved(*turn.batch, deadline, io.doorbell);
+    if (turn.chain == nullptr) continue;
+    std::array<FlushRange, kPiecesMax> ranges;
+    turn.chain->add(turn.in_chain, std::span(ranges).first(flush_ranges(turn, pin, turn.items, ranges)));
+  }
   return holes;
 }
 
@@ -137,7 +162,7 @@ void BrickIo::begin(BrickWork& work, const Io& io) {
   Statistics& counters = file_.fabric.statistics;
   counters.rdma_round_trips.add();
   for (const BrickTurn& turn : work.used()) {
-    if (turn.flushes())
+    if (turn.flushes_itself())
       (turn.sends_message() ? counters.flushes_commit_message : counters.flushes_native).add();
   }
   // What was complete before the flush was posted lies under these WRITEs; what completes meanwhile may not.
@@ -159,6 +184,7 @@ bool BrickIo::prepare(BrickTurn& turn, const Io& io, const LayoutPin& pin, Buffe
   const Connection& connection = *turn.connection;
   turn.pieces = 0;
   turn.outdated = false;
+  turn.chain = nullptr;
   const bool for_write = io.direction == Direction::kWrite;
   for (size_t i = 0; i < pin.pieces().size(); ++i) {
     const LayoutSegment& piece = pin.pieces()[i];
@@ -179,9 +205,19 @@ bool BrickIo::prepare(BrickTurn& turn, const Io& io, const LayoutPin& pin, Buffe
     if (turn.outdated) device.lost(turn.connection);
     return false;
   }
-  const size_t flushes = io.stability == Stability::kDataSync ? flush_items(turn, room) : 0;
+  turn.items = room.first(turn.pieces);
+  if (io.stability != Stability::kDataSync) return true;
+  turn.chain = slice.size() <= kChainedMax ? find_chain(turn, io, pin) : nullptr;
+  const size_t flushes = turn.chain == nullptr ? flush_items(turn, room) : 0;
   turn.items = room.first(turn.pieces + flushes);
   return true;
+}
+
+FlushChain* BrickIo::find_chain(const BrickTurn& turn, const Io& io, const LayoutPin& pin) {
+  if (io.chains == nullptr) return nullptr;
+  std::array<FlushRange, kPiecesMax> ranges;
+  return io.chains->find(turn.connection,
+                         std::span(ranges).first(flush_ranges(turn, pin, turn.items, ranges)));
 }
 
 // Puts behind the WRITEs what flushes them. Returns how many items; none where it cannot be done in one batch:

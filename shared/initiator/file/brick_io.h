@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "shared/initiator/brick/flush_chain.h"
 #include "shared/initiator/file/flusher.h"
 #include "shared/initiator/file/io.h"
 
@@ -19,11 +20,15 @@ struct BrickTurn {
   size_t pieces = 0;
   std::array<uint8_t, kPiecesMax> piece_of;  // by item
   std::optional<WorkBatch> batch;
+  // What flushes the WRITEs, where nothing behind them does.
+  FlushChain* chain = nullptr;
+  FlushChain::Member in_chain;
   // The connection has not all that the layout tells, or did not do all that it was asked for.
   bool outdated = false;
 
-  bool flushes() const { return items.size() > pieces; }
-  bool sends_message() const { return flushes() && connection->flush != FlushMethod::kNative; }
+  bool flushes_itself() const { return items.size() > pieces; }
+  bool flushes() const { return flushes_itself() || chain != nullptr; }
+  bool sends_message() const { return flushes_itself() && connection->flush != FlushMethod::kNative; }
   bool flushed() const;
 };
 
@@ -39,6 +44,8 @@ struct BrickWork {
   bool lacks_room = false;
 
   std::span<BrickTurn> used() { return std::span(turns).first(count); }
+  // How often its owner is told of something that has ended.
+  size_t ends() const;
   // Lets go of the connections.
   void clear();
 };
@@ -67,6 +74,7 @@ class BrickIo {
   void prepare(BrickWork& work, const Io& io, const LayoutPin& pin, BufferSlice slice, bool connecting);
   bool prepare(BrickTurn& turn, const Io& io, const LayoutPin& pin, BufferSlice slice, Device& device,
                std::span<WorkItem> room);
+  static FlushChain* find_chain(const BrickTurn& turn, const Io& io, const LayoutPin& pin);
   static size_t flush_items(const BrickTurn& turn, std::span<WorkItem> room);
   bool reserve(BrickWork& work, const LayoutPin& pin, BatchOwner& owner);
   void begin(BrickWork& work, const Io& io);

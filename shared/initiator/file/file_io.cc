@@ -62,10 +62,11 @@ bool FileIo::start_read(PendingIo& io, uint64_t offset, BufferSlice sink, Pendin
 }
 
 bool FileIo::start_write(PendingIo& io, uint64_t offset, BufferSlice source, Stability stability,
-                         PendingIoListener* listener, Doorbell doorbell) {
+                         PendingIoListener* listener, Doorbell doorbell, FlushChains* chains) {
   if (inside_->fabric.aborted || offset > INT64_MAX || source.size() > INT64_MAX - offset) return false;
   if (inside_->sync_habit.expects_sync()) stability = Stability::kDataSync;
-  const Io what{.direction = Direction::kWrite, .stability = stability, .doorbell = doorbell};
+  const Io what{
+      .direction = Direction::kWrite, .stability = stability, .doorbell = doorbell, .chains = chains};
   if (!inside_->transfer.start(io, what, offset, source, listener)) return false;
   inside_->sync_habit.wrote();
   return true;

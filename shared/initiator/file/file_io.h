@@ -56,12 +56,13 @@ class FileIo {
   // are in flight together have no order. False: it would have to wait (no layout, no connection, no room, a
   // closed gate) or fail: nothing has happened, call read() or write(). One thread at a time uses an `io`.
   // `listener`, if any, is told when it is complete, perhaps before this returns. With Doorbell::kLater it may not go
-  // out before DataPath::ring(): several with one doorbell.
+  // out before DataPath::ring(): several with one doorbell. `chains` (with kLater): writes that have to be durable
+  // share their flush with others of these, behind all of them; none of them is complete before that is answered.
   bool start_read(PendingIo& io, uint64_t offset, BufferSlice sink, PendingIoListener* listener = nullptr,
                   Doorbell doorbell = Doorbell::kNow);
   bool start_write(PendingIo& io, uint64_t offset, BufferSlice source,
                    Stability stability = Stability::kUnstable, PendingIoListener* listener = nullptr,
-                   Doorbell doorbell = Doorbell::kNow);
+                   Doorbell doorbell = Doorbell::kNow, FlushChains* chains = nullptr);
   // The result of a complete `io`, as of read() or write(). What was not acknowledged is done again and waited
   // for, when finish_may_wait() says so; another thread may do that. fsync covers what finish() has returned.
   Result<size_t> finish(PendingIo& io);

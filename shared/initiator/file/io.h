@@ -7,6 +7,8 @@
 
 namespace pnfsrdma::initiator {
 
+class FlushChains;
+
 enum class Direction { kRead, kWrite };
 
 // kDataSync: as far as one round trip can do it, a WRITE includes its flush; a fdatasync() or fsync() behind
@@ -21,7 +23,9 @@ struct Io {
   Stability stability = Stability::kUnstable;
   int attempt = 0;
   uint64_t end = 0;
-  Doorbell doorbell = Doorbell::kNow;  // of one that its caller does not wait for
+  // Of one that its caller does not wait for: when it goes out, and what it may share its flush with.
+  Doorbell doorbell = Doorbell::kNow;
+  FlushChains* chains = nullptr;
 };
 
 // What is to become of an aligned word of eight bytes, little-endian. `durable`: when it is answered.

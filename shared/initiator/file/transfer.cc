@@ -145,9 +145,10 @@ bool Transfer::try_post(PendingIo& pending) {
   }
   pending.taker_ = this;
   pending.file_ = file_.shared_from_this();
-  pending.holds_ = pending.work_.count + 1;
+  pending.holds_ = pending.work_.ends() + 1;
   pending.state_ = PendingIo::State::kInFlight;
   pending.done_ = bricks_.post(pending.work_, pending.io_, pin, pending.slice_);
+  pending.io_.chains = nullptr;  // its caller's, who goes on
   return true;
 }
 
