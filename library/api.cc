@@ -216,10 +216,27 @@ void* pnfsrdma_alloc(pnfsrdma_client* client, size_t size) {
 
 void pnfsrdma_free(pnfsrdma_client* client, void* memory) {
   if (memory == nullptr) return;
-  (void)guarded(inside(client), [&]() -> Result<> {
-    if (!inside(client)->free(memory)) return fail(EINVAL, "not from pnfsrdma_alloc()");
+  (void)guarded(inside(client), [&]() -> Result<> { return inside(client)->free(memory); });
+}
+
+int pnfsrdma_register(pnfsrdma_client* client, void* address, size_t length) {
+  return number(guarded(inside(client), [&]() -> Result<> {
+    if (address == nullptr) return fail(EFAULT, "a null pointer");
+    return inside(client)->register_memory({static_cast<std::byte*>(address), length});
+  }));
+}
+
+int pnfsrdma_register_fd(pnfsrdma_client* client, int fd, size_t length, void** address) {
+  if (address != nullptr) *address = nullptr;
+  return number(guarded(inside(client), [&]() -> Result<> {
+    if (address == nullptr) return fail(EFAULT, "a null pointer");
+    TRY_ASSIGN(*address, inside(client)->register_file(fd, length));
     return {};
-  });
+  }));
+}
+
+int pnfsrdma_unregister(pnfsrdma_client* client, void* address) {
+  return number(guarded(inside(client), [&]() -> Result<> { return inside(client)->unregister(address); }));
 }
 
 int pnfsrdma_open(pnfsrdma_client* client, const char* path, int flags, mode_t mode, pnfsrdma_file** file) {
@@ -477,11 +494,16 @@ int pnfsrdma_reap(pnfsrdma_queue* queue, pnfsrdma_completion* completions, unsig
 }
 
 int pnfsrdma_map_create(pnfsrdma_file* file, off_t offset, size_t length, pnfsrdma_map** map) {
+  return pnfsrdma_map_create_at(file, offset, length, nullptr, map);
+}
+
+int pnfsrdma_map_create_at(pnfsrdma_file* file, off_t offset, size_t length, void* address,
+                           pnfsrdma_map** map) {
   if (map != nullptr) *map = nullptr;
   return number(on_file(file, [&](OpenFile& open) -> Result<> {
     if (map == nullptr) return fail(EFAULT, "a null pointer");
     TRY(check_range(&open, length, offset));
-    TRY_ASSIGN(auto made, Map::make(open, static_cast<uint64_t>(offset), length));
+    TRY_ASSIGN(auto made, Map::make(open, static_cast<uint64_t>(offset), length, address));
     *map = reinterpret_cast<pnfsrdma_map*>(made.release());
     return {};
   }));

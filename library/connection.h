@@ -12,6 +12,7 @@
 
 #include "library/flight.h"
 #include "library/process.h"
+#include "shared/base/bytes.h"
 #include "shared/base/result.h"
 
 namespace pnfsrdma::library {
@@ -42,9 +43,15 @@ class Connection {
   virtual Result<> make_directory(std::string_view path, mode_t mode) = 0;
   virtual Result<> rename(std::string_view from, std::string_view to) = 0;
 
-  // Registered memory: a move from or to it is not copied. False: `memory` is not the start of any.
-  virtual Result<void*> allocate(size_t size) = 0;
-  virtual bool free(void* memory) = 0;
+  // Registered memory: a move from or to it is not copied. `wanted`: where it is to be, or null. Errors: EEXIST, EINVAL
+  // (map_pages()). Of free(): EINVAL (it is not the start of any), EBUSY (operations are under way).
+  virtual Result<void*> allocate(size_t size, void* wanted = nullptr) = 0;
+  virtual Result<> free(void* memory) = 0;
+  // The program's own: what it has mapped, or what a memfd has, which is mapped here. Errors: as check_memory() and
+  // check_memfd(); EEXIST (some of it is registered), ENOTSUP, ENOMEM. Of unregister(): as of free().
+  virtual Result<> register_memory(MutableByteSpan memory) = 0;
+  virtual Result<void*> register_file(int memfd, size_t size) = 0;
+  virtual Result<> unregister(void* memory) = 0;
 
   virtual std::unique_ptr<Flight> make_flight(FlightListener& listener) = 0;
   // Takes what has completed, of all flights. Never blocks.

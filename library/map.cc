@@ -21,12 +21,12 @@ constexpr size_t kNamed = 8;
 
 }  // namespace
 
-Result<std::unique_ptr<Map>> Map::make(OpenFile& file, uint64_t offset, size_t length) {
+Result<std::unique_ptr<Map>> Map::make(OpenFile& file, uint64_t offset, size_t length, void* wanted) {
   if (length == 0) return fail(EINVAL, "a map of no bytes");
   if (!file.readable()) return fail(EACCES, "the file is not open for reading");
   if (file.appends()) return fail(EINVAL, "the file is open for appending");
   TRY_ASSIGN(auto queue, Queue::create(file.connection(), kDepth));
-  TRY_ASSIGN(void* const memory, file.connection().allocate(length));
+  TRY_ASSIGN(void* const memory, file.connection().allocate(length, wanted));
   std::unique_ptr<Map> map(new Map(file, offset, length, memory, std::move(queue)));
   const pnfsrdma_range whole{0, length};
   TRY(map->refresh({&whole, 1}));

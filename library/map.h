@@ -17,8 +17,8 @@ namespace pnfsrdma::library {
 // caller's to serialize. The file outlives it.
 class Map {
  public:
-  // Zeros where the file has ended.
-  static Result<std::unique_ptr<Map>> make(OpenFile& file, uint64_t offset, size_t length);
+  // Zeros where the file has ended. `wanted`: where the image is to be, or null (Connection::allocate()).
+  static Result<std::unique_ptr<Map>> make(OpenFile& file, uint64_t offset, size_t length, void* wanted);
   ~Map();
   Map(const Map&) = delete;
   Map& operator=(const Map&) = delete;

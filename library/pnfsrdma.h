@@ -74,6 +74,22 @@ void* pnfsrdma_alloc(pnfsrdma_client* client, size_t size);
 /* `memory` is the start of what pnfsrdma_alloc() returned, or NULL. Nothing may be under way from or to it. */
 void pnfsrdma_free(pnfsrdma_client* client, void* memory);
 
+/* Registers memory that is the program's own, whole pages (4096 bytes; huge ones, too): from then on data goes straight
+ * from and to it, as with pnfsrdma_alloc()ed memory. It stays mapped, and a child of fork(2) does not have it, until it
+ * is unregistered. Only with a connection to a server: the process of a mount cannot reach it (-ENOTSUP; use
+ * pnfsrdma_register_fd()). Errors: -EINVAL (no whole pages), -EFAULT (not mapped, not to be written, or memory of a
+ * device), -EEXIST (some of it is registered already), -ENOMEM (RLIMIT_MEMLOCK: see pnfsrdma_last_error()). */
+int pnfsrdma_register(pnfsrdma_client* client, void* address, size_t length);
+/* The same with the first `length` bytes of a memfd (memfd_create(2)), which is mapped at `*address`, and in the mount's
+ * process, too, if the connection goes through one. It must not be possible to cut it (F_SEAL_SHRINK). The descriptor is
+ * the program's, who may close it. Through a mount only with ordinary pages. Errors: -EINVAL (no memfd, not sealed,
+ * shorter, no whole pages), -ENOTSUP (a dma-buf), -EACCES and -EPERM (not open for writing, or sealed against it),
+ * -ENOMEM (as above; or the mount's ring_memory). */
+int pnfsrdma_register_fd(pnfsrdma_client* client, int fd, size_t length, void** address);
+/* `address` is where registered memory begins. -EBUSY while an operation from or to it is under way, or has completed and
+ * was not reaped; -EINVAL. What was registered by a descriptor is unmapped. */
+int pnfsrdma_unregister(pnfsrdma_client* client, void* address);
+
 /* ---- files ----
  * Paths are relative to the directory connected to, with or without a leading '/'. Symbolic links that lead to
  * a place below it are followed. */
@@ -282,6 +298,10 @@ typedef struct pnfsrdma_map pnfsrdma_map;
 /* Reads `length` bytes from `offset`; zeros where the file has ended. The file must be open for reading (and
  * writing, if it is to be synced) and stays open as long as the map: pnfsrdma_close() says -EBUSY. */
 int pnfsrdma_map_create(pnfsrdma_file* file, off_t offset, size_t length, pnfsrdma_map** map);
+/* The same with the image at `address`, the beginning of a page, so that pointers in the file stay true; NULL: anywhere.
+ * -EEXIST: something of the process is mapped there; nothing is replaced. */
+int pnfsrdma_map_create_at(pnfsrdma_file* file, off_t offset, size_t length, void* address,
+                           pnfsrdma_map** map);
 void pnfsrdma_map_destroy(pnfsrdma_map* map);
 void* pnfsrdma_map_address(const pnfsrdma_map* map);
 /* Writes these ranges, all at once, in no order, with one flush of each brick behind each 64 of them; they are durable

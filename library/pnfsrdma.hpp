@@ -114,6 +114,36 @@ class buffer {
   std::size_t size_;
 };
 
+// Memory of the program's own, registered as long as this lives: what is mapped already (with a connection to a server), or
+// the beginning of a memfd, which is mapped here.
+class registration {
+ public:
+  registration(client& of, void* address, std::size_t length)
+      : client_(of.get()), data_(static_cast<std::byte*>(address)), size_(length) {
+    detail::check(pnfsrdma_register(of.get(), address, length), "registration");
+  }
+  registration(client& of, int memfd, std::size_t length) : client_(of.get()), size_(length) {
+    void* address = nullptr;
+    detail::check(pnfsrdma_register_fd(of.get(), memfd, length, &address), "registration");
+    data_ = static_cast<std::byte*>(address);
+  }
+  registration(registration&& other) noexcept
+      : client_(other.client_), data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
+  registration& operator=(registration&&) = delete;
+  // Nothing is under way from or to it.
+  ~registration() {
+    if (data_ != nullptr) (void)pnfsrdma_unregister(client_, data_);
+  }
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  pnfsrdma_client* client_;
+  std::byte* data_ = nullptr;
+  std::size_t size_;
+};
+
 class file : public detail::owner<pnfsrdma_file> {
  public:
   file(client& of, const std::string& path, int flags, mode_t mode = 0666) {
@@ -188,6 +218,10 @@ class map : public detail::owner<pnfsrdma_map> {
  public:
   map(file& of, off_t offset, std::size_t length) {
     detail::check(pnfsrdma_map_create(of.get(), offset, length, &object_), "map");
+  }
+  // At the beginning of a page where nothing is mapped.
+  map(file& of, off_t offset, std::size_t length, void* address) {
+    detail::check(pnfsrdma_map_create_at(of.get(), offset, length, address, &object_), "map");
   }
   map(map&&) noexcept = default;
   map& operator=(map&&) noexcept = default;

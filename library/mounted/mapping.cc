@@ -6,17 +6,17 @@
 
 #include <cerrno>
 
+#include "library/program_memory.h"
+
 namespace pnfsrdma::library::mounted {
 
-Result<Mapping> Mapping::make(int descriptor, size_t size) {
+Result<Mapping> Mapping::make(int descriptor, size_t size, void* wanted) {
   struct stat status{};
   if (::fstat(descriptor, &status) != 0) return std::unexpected(Error::from_errno("shared memory"));
   if (static_cast<uint64_t>(status.st_size) < size) return fail(EPROTO, "shared memory that is too short");
-  void* const address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (address == MAP_FAILED) return std::unexpected(Error::from_errno("mapping shared memory"));
-  Mapping mapping({static_cast<std::byte*>(address), size});
-  if (::madvise(address, size, MADV_DONTFORK) != 0)
-    return std::unexpected(Error::from_errno("mapping shared memory"));
+  TRY_ASSIGN(const MutableByteSpan memory, map_pages(descriptor, size, wanted));
+  Mapping mapping(memory);
+  TRY(keep_from_children(memory));
   return mapping;
 }
 

@@ -11,6 +11,7 @@
 #include "library/mounted/mounted_directory.h"
 #include "library/mounted/mounted_file.h"
 #include "library/mounted/ring_flight.h"
+#include "library/program_memory.h"
 
 namespace pnfsrdma::library::mounted {
 namespace {
@@ -51,9 +52,31 @@ Result<std::unique_ptr<Directory>> MountConnection::open_directory(std::string_v
   return MountedDirectory::open(*this, names_, path);
 }
 
-Result<void*> MountConnection::allocate(size_t size) {
-  TRY_ASSIGN(auto memory, SharedMemory::make(*door_, size));
-  return memory_.add(std::move(memory));
+Result<void*> MountConnection::allocate(size_t size, void* wanted) {
+  TRY_ASSIGN(auto memory, SharedMemory::make(*door_, size, wanted));
+  return memory_.add(std::move(memory), MemoryOwner::kLibrary);
+}
+
+Result<> MountConnection::free(void* memory) {
+  TRY(memory_.remove(memory, MemoryOwner::kLibrary));
+  return {};
+}
+
+Result<> MountConnection::register_memory(MutableByteSpan) {
+  return fail(ENOTSUP,
+              "the mount's process cannot reach memory of this one: put it into a memfd, and register that "
+              "(pnfsrdma_register_fd)");
+}
+
+Result<void*> MountConnection::register_file(int memfd, size_t size) {
+  TRY(check_memfd(memfd, size));
+  TRY_ASSIGN(auto memory, SharedMemory::share(*door_, memfd, size, nullptr));
+  return memory_.add(std::move(memory), MemoryOwner::kProgram);
+}
+
+Result<> MountConnection::unregister(void* memory) {
+  TRY(memory_.remove(memory, MemoryOwner::kProgram));
+  return {};
 }
 
 std::unique_ptr<Flight> MountConnection::make_flight(FlightListener& listener) {

@@ -33,12 +33,14 @@ class MountConnection final : public Connection {
   }
   Result<> rename(std::string_view from, std::string_view to) override { return names_.rename(from, to); }
 
-  Result<void*> allocate(size_t size) override;
-  bool free(void* memory) override { return memory_.remove(memory) != nullptr; }
+  using Memory = MemoryIndex<SharedMemory>;
+  Result<void*> allocate(size_t size, void* wanted) override;
+  Result<> free(void* memory) override;
+  Result<> register_memory(MutableByteSpan memory) override;
+  Result<void*> register_file(int memfd, size_t size) override;
+  Result<> unregister(void* memory) override;
   // None: at least one byte of it is not shared with the mount.
-  std::optional<MemoryIndex<SharedMemory>::Place> find(const void* address, size_t size) const {
-    return memory_.find(address, size);
-  }
+  Memory::Use find(const void* address, size_t size) { return memory_.find(address, size); }
 
   std::unique_ptr<Flight> make_flight(FlightListener& listener) override;
   void progress() override { ring_->progress(); }
@@ -60,7 +62,7 @@ class MountConnection final : public Connection {
   const Names names_;
   const std::unique_ptr<Door> door_;
   const std::unique_ptr<Ring> ring_;
-  MemoryIndex<SharedMemory> memory_;
+  Memory memory_;
   Guarded<std::vector<std::unique_ptr<SharedMemory>>> bounces_;
 };
 

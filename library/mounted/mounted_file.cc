@@ -121,12 +121,12 @@ Result<size_t> MountedFile::write(const void* buffer, size_t count, uint64_t off
   });
 }
 
-Result<uint64_t> MountedFile::append_piece(MemoryIndex<SharedMemory>::Place place, size_t length,
+Result<uint64_t> MountedFile::append_piece(const SharedMemory& memory, size_t at, size_t length,
                                            bool durable) {
   ring::Append append{.flags = durable ? ring::kDurable : 0,
                       .secret = connection_.secret(),
-                      .memory = place.memory->number(),
-                      .memory_offset = place.offset,
+                      .memory = memory.number(),
+                      .memory_offset = at,
                       .length = length};
   if (::ioctl(file_.get(), ring::kAppend, &append) != 0) return std::unexpected(Error::from_errno("append"));
   return append.offset;
@@ -147,14 +147,9 @@ Result<uint64_t> MountedFile::append(const void* buffer, size_t count, bool dura
   Result<> outcome;
   for (size_t done = 0; done < count && outcome; done += MountConnection::kBounceSize) {
     const size_t length = std::min(count - done, MountConnection::kBounceSize);
-    MemoryIndex<SharedMemory>::Place place;
-    if (shared) {
-      place = {shared->memory, shared->offset + done};
-    } else {
-      std::memcpy(bounce->data(), static_cast<const std::byte*>(buffer) + done, length);
-      place = {bounce.get(), 0};
-    }
-    const auto at = append_piece(place, length, durable);
+    if (!shared) std::memcpy(bounce->data(), static_cast<const std::byte*>(buffer) + done, length);
+    const auto at = shared ? append_piece(shared.memory(), shared.offset() + done, length, durable)
+                           : append_piece(*bounce, 0, length, durable);
     if (done == 0 && at) first = *at;
     if (!at)
       outcome = done == 0 ? std::unexpected(at.error())

@@ -36,7 +36,7 @@ class MountedFile final : public OpenFile {
   MountedFile(MountConnection& connection, FileDescriptor file, int flags);
 
   // Where the piece went. `memory`: shared with the mount.
-  Result<uint64_t> append_piece(MemoryIndex<SharedMemory>::Place place, size_t length, bool durable);
+  Result<uint64_t> append_piece(const SharedMemory& memory, size_t at, size_t length, bool durable);
 
   MountConnection& connection_;
   FileDescriptor file_;

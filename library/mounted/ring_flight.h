@@ -10,7 +10,7 @@ namespace pnfsrdma::library::mounted {
 // A move through the ring. What the mount hands back is done by the descriptor.
 class RingFlight final : public Flight, private Ring::Waiter {
  public:
-  RingFlight(const MountConnection& connection, Ring& ring, FlightListener& listener)
+  RingFlight(MountConnection& connection, Ring& ring, FlightListener& listener)
       : Waiter(ring), connection_(connection), listener_(listener) {}
 
   bool start(OpenFile& file, const Move& move, Together* together) override;
@@ -20,10 +20,11 @@ class RingFlight final : public Flight, private Ring::Waiter {
  private:
   void completed(int64_t result) override;
 
-  const MountConnection& connection_;
+  MountConnection& connection_;
   FlightListener& listener_;
   MountedFile* file_ = nullptr;
   Move move_;
+  MountConnection::Memory::Use memory_;
   int64_t result_ = 0;
 };
 

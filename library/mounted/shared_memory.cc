@@ -5,20 +5,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
+#include "library/program_memory.h"
 
 namespace pnfsrdma::library::mounted {
-namespace {
 
-constexpr size_t kPage = 4096;
-constexpr size_t kSizeMax = PTRDIFF_MAX;
-
-}  // namespace
-
-Result<std::unique_ptr<SharedMemory>> SharedMemory::make(Door& door, size_t size) {
-  if (size > kSizeMax - kPage) return fail(ENOMEM, "memory of that size");
-  const size_t whole = (std::max(size, size_t{1}) + kPage - 1) / kPage * kPage;
+Result<std::unique_ptr<SharedMemory>> SharedMemory::make(Door& door, size_t size, void* wanted) {
+  TRY_ASSIGN(const size_t whole, whole_pages(size));
   const FileDescriptor file(::memfd_create("libpnfsrdma", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file) return std::unexpected(Error::from_errno("memfd_create"));
   if (::ftruncate(file.get(), static_cast<off_t>(whole)) != 0)
@@ -26,8 +18,12 @@ Result<std::unique_ptr<SharedMemory>> SharedMemory::make(Door& door, size_t size
   // The mount would not survive if it shrank.
   if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return std::unexpected(Error::from_errno("sealing memory"));
-  TRY_ASSIGN(Mapping mapping, Mapping::make(file.get(), whole));
-  TRY_ASSIGN(const uint32_t number, door.add_memory(file.get()));
+  return share(door, file.get(), whole, wanted);
+}
+
+Result<std::unique_ptr<SharedMemory>> SharedMemory::share(Door& door, int memfd, size_t size, void* wanted) {
+  TRY_ASSIGN(Mapping mapping, Mapping::make(memfd, size, wanted));
+  TRY_ASSIGN(const uint32_t number, door.add_memory(memfd));
   return std::unique_ptr<SharedMemory>(new SharedMemory(door, std::move(mapping), number));
 }
 

@@ -9,11 +9,13 @@
 
 namespace pnfsrdma::library::mounted {
 
-// Zeroed memory of this process that the mount has mapped and registered, too. The door must outlive it.
+// Memory of this process that the mount has mapped and registered, too. The door must outlive it.
 class SharedMemory {
  public:
-  // Whole pages, one at least. Errors: ENOMEM, and what the mount says (memlock).
-  static Result<std::unique_ptr<SharedMemory>> make(Door& door, size_t size);
+  // Whole pages, one at least. Errors: ENOMEM, what the mount says (memlock), and as map_pages().
+  static Result<std::unique_ptr<SharedMemory>> make(Door& door, size_t size, void* wanted = nullptr);
+  // The first `size` bytes of a memfd that check_memfd() has found fit.
+  static Result<std::unique_ptr<SharedMemory>> share(Door& door, int memfd, size_t size, void* wanted);
   ~SharedMemory() { door_.remove_memory(number_); }
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;

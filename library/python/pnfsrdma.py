@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
+import mmap
 import os
 from types import TracebackType
 from typing import NamedTuple, Sequence, Union
@@ -122,6 +123,8 @@ def _load() -> ctypes.CDLL:
             ("connect", integer, text, text, ctypes.POINTER(pointer)), ("disconnect", integer, pointer),
             ("transport", text, pointer), ("durability", text, pointer),
             ("alloc", pointer, pointer, size), ("free", None, pointer, pointer),
+            ("register", integer, pointer, pointer, size), ("unregister", integer, pointer, pointer),
+            ("register_fd", integer, pointer, integer, size, ctypes.POINTER(pointer)),
             ("open", integer, pointer, text, integer, ctypes.c_uint, ctypes.POINTER(pointer)), ("close", integer, pointer),
             ("pread", ctypes.c_ssize_t, pointer, pointer, size, offset), ("pwrite", ctypes.c_ssize_t, pointer, pointer, size, offset),
             ("pwrite_durable", ctypes.c_ssize_t, pointer, pointer, size, offset),
@@ -141,6 +144,7 @@ def _load() -> ctypes.CDLL:
             ("opendir", integer, pointer, text, ctypes.POINTER(pointer)), ("readdir", integer, pointer, ctypes.POINTER(_Entry)),
             ("closedir", integer, pointer),
             ("map_create", integer, pointer, offset, size, ctypes.POINTER(pointer)), ("map_destroy", None, pointer),
+            ("map_create_at", integer, pointer, offset, size, pointer, ctypes.POINTER(pointer)),
             ("map_address", pointer, pointer), ("map_sync", integer, pointer, ctypes.POINTER(_Range), ctypes.c_uint),
             ("map_refresh", integer, pointer, ctypes.POINTER(_Range), ctypes.c_uint),
             ("queue_create", integer, pointer, ctypes.c_uint, ctypes.POINTER(pointer)), ("queue_destroy", None, pointer),
@@ -250,6 +254,23 @@ class Client:
         """Of alloc(). Nobody may use it, or a part of it, any more."""
         address = ctypes.addressof((ctypes.c_char * len(memory)).from_buffer(memory))
         _library.pnfsrdma_free(self._pointer, address)
+
+    def register(self, memory: Union[bytearray, memoryview, mmap.mmap]) -> None:
+        """Memory of the program's own, whole pages (an mmap.mmap, an aligned array), of a connection to a server. It stays as and where it is until
+        unregister()."""
+        _owner, address, length = _sink(memory)
+        _check(_library.pnfsrdma_register(self._pointer, address, length))
+
+    def register_fd(self, memfd: int, size: int) -> memoryview:
+        """The first `size` bytes of a memfd with F_SEAL_SHRINK, mapped here, and at the mount, too, if that is what is connected to."""
+        address = ctypes.c_void_p()
+        _check(_library.pnfsrdma_register_fd(self._pointer, memfd, size, ctypes.byref(address)))
+        return memoryview((ctypes.c_char * size).from_address(address.value)).cast("B")
+
+    def unregister(self, memory: Union[bytearray, memoryview, mmap.mmap]) -> None:
+        """All that one of these two has registered; the memoryview of the second is of no use any more. OSError EBUSY: operations are under way."""
+        _owner, address, _length = _sink(memory)
+        _check(_library.pnfsrdma_unregister(self._pointer, address))
 
     def open(self, path: Union[str, bytes, os.PathLike], flags: int = os.O_RDONLY, mode: int = 0o666) -> File:
         file = ctypes.c_void_p()
@@ -379,9 +400,10 @@ class File:
         _check(_library.pnfsrdma_fstat(self._pointer, ctypes.byref(result)))
         return _stat(result)
 
-    def map(self, offset: int, length: int) -> Map:
+    def map(self, offset: int, length: int, address: int = 0) -> Map:
+        """`address`: where the image is to be, the beginning of a page; FileExistsError: something is mapped there."""
         pointer = ctypes.c_void_p()
-        _check(_library.pnfsrdma_map_create(self._pointer, offset, length, ctypes.byref(pointer)))
+        _check(_library.pnfsrdma_map_create_at(self._pointer, offset, length, address, ctypes.byref(pointer)))
         return Map(pointer, length)
 
     def operation(self, opcode: int, memory: memoryview | bytearray | None = None, offset: int = 0, flags: int = 0,

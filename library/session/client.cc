@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "library/program_memory.h"
 #include "library/session/session_directory.h"
 #include "library/session/session_file.h"
 #include "library/session/session_flight.h"
@@ -97,15 +98,36 @@ Result<std::unique_ptr<Directory>> Client::open_directory(std::string_view path)
   return SessionDirectory::open(*this, path);
 }
 
-Result<void*> Client::allocate(size_t size) {
-  TRY_ASSIGN(auto buffer, data_path_.make_buffer(size));
-  return memory_.add(std::move(buffer));
+Result<void*> Client::allocate(size_t size, void* wanted) {
+  TRY_ASSIGN(const size_t whole, whole_pages(size));
+  TRY_ASSIGN(const MutableByteSpan memory, map_pages(-1, whole, wanted));
+  TRY_ASSIGN(auto made, SessionMemory::make(data_path_, memory, SessionMemory::Kind::kMappedHere));
+  return memory_.add(std::move(made), MemoryOwner::kLibrary);
 }
 
-std::optional<initiator::BufferSlice> Client::find(const void* address, size_t size) const {
-  const auto place = memory_.find(address, size);
-  if (!place) return std::nullopt;
-  return place->memory->slice(place->offset, size);
+Result<> Client::free(void* memory) {
+  TRY(memory_.remove(memory, MemoryOwner::kLibrary));
+  return {};
+}
+
+Result<> Client::register_memory(MutableByteSpan memory) {
+  TRY(check_memory(memory));
+  TRY(memory_.check_free(memory));  // before children are kept from it, or given it back
+  TRY_ASSIGN(auto made, SessionMemory::make(data_path_, memory, SessionMemory::Kind::kPrograms));
+  TRY(memory_.add(std::move(made), MemoryOwner::kProgram));
+  return {};
+}
+
+Result<void*> Client::register_file(int memfd, size_t size) {
+  TRY(check_memfd(memfd, size));
+  TRY_ASSIGN(const MutableByteSpan memory, map_pages(memfd, size, nullptr));
+  TRY_ASSIGN(auto made, SessionMemory::make(data_path_, memory, SessionMemory::Kind::kMappedHere));
+  return memory_.add(std::move(made), MemoryOwner::kProgram);
+}
+
+Result<> Client::unregister(void* memory) {
+  TRY(memory_.remove(memory, MemoryOwner::kProgram));
+  return {};
 }
 
 std::unique_ptr<Flight> Client::make_flight(FlightListener& listener) {

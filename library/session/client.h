@@ -9,6 +9,7 @@
 #include "library/session/file_table.h"
 #include "library/session/names.h"
 #include "library/session/recovery.h"
+#include "library/session/session_memory.h"
 #include "shared/base/random.h"
 #include "shared/client/server.h"
 #include "shared/client/transports.h"
@@ -41,10 +42,14 @@ class Client final : public Connection {
     return names_.rename(from, to, caller());
   }
 
-  Result<void*> allocate(size_t size) override;
-  bool free(void* memory) override { return memory_.remove(memory) != nullptr; }
+  using Memory = MemoryIndex<SessionMemory>;
+  Result<void*> allocate(size_t size, void* wanted) override;
+  Result<> free(void* memory) override;
+  Result<> register_memory(MutableByteSpan memory) override;
+  Result<void*> register_file(int memfd, size_t size) override;
+  Result<> unregister(void* memory) override;
   // None: at least one byte of it is not registered.
-  std::optional<initiator::BufferSlice> find(const void* address, size_t size) const;
+  Memory::Use find(const void* address, size_t size) { return memory_.find(address, size); }
 
   std::unique_ptr<Flight> make_flight(FlightListener& listener) override;
   void progress() override { data_path_.progress(); }
@@ -71,7 +76,7 @@ class Client final : public Connection {
   initiator::DataPath data_path_;
   FileTable files_;
   Recovery recovery_;
-  MemoryIndex<initiator::Buffer> memory_;
+  Memory memory_;
   const Names names_;
   std::atomic<uint64_t> owners_ = 0;
 };

@@ -69,7 +69,8 @@ Result<size_t> by_pieces(Client& client, void* buffer, size_t count, bool copy_i
   while (done < count) {
     const size_t length =
         std::min(count - done, registered ? SessionFile::kStepMax : initiator::kBufferPayload);
-    const BufferSlice piece = registered ? registered->slice(done, length) : bounce->slice(0, length);
+    const BufferSlice piece =
+        registered ? registered.memory().slice(registered.offset() + done, length) : bounce->slice(0, length);
     if (!registered && copy_in) std::memcpy(piece.data(), bytes + done, length);
     const Result<size_t> moved = move(done, piece);
     if (!moved && done == 0) return moved;

@@ -18,7 +18,7 @@ class SessionTogether final : public Together {
 // that we know, a connection may have been lost, a new size has to be told before it is durable.
 class SessionFlight final : public Flight, private initiator::PendingIoListener {
  public:
-  SessionFlight(const Client& client, FlightListener& listener) : client_(client), listener_(listener) {}
+  SessionFlight(Client& client, FlightListener& listener) : client_(client), listener_(listener) {}
 
   bool start(OpenFile& file, const Move& move, Together* together) override;
   std::optional<Result<size_t>> try_finish() override;
@@ -29,10 +29,11 @@ class SessionFlight final : public Flight, private initiator::PendingIoListener 
   initiator::FileIo& data() { return file_->data(); }
   bool is_short() const { return move_.is_read && moved_ && *moved_ < move_.length; }
 
-  const Client& client_;
+  Client& client_;
   FlightListener& listener_;
   SessionFile* file_ = nullptr;
   Move move_;
+  Client::Memory::Use memory_;
   // Of before it began: a loss that another operation has told is told to this one, too.
   initiator::ErrorCursor losses_;
   initiator::PendingIo io_;

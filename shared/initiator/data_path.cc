@@ -307,6 +307,10 @@ Result<std::unique_ptr<Buffer>> DataPath::make_buffer(size_t size, Stores meanwh
   return Buffer::allocate(impl_->fabric.transports, size, meanwhile);
 }
 
+Result<std::unique_ptr<Buffer>> DataPath::adopt_buffer(MutableByteSpan memory) {
+  return Buffer::adopt(impl_->fabric.transports, memory);
+}
+
 Result<std::unique_ptr<Buffer>> DataPath::map_buffer(int descriptor, size_t size) {
   return Buffer::map(impl_->fabric.transports, descriptor, size);
 }

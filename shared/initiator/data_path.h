@@ -101,7 +101,8 @@ class DataPath final : public CallbackHandler {
   BufferPool& buffers();
   Result<std::unique_ptr<Buffer>> make_buffer(size_t size = kBufferSize,
                                               Stores meanwhile = Stores::kPrograms);
-  // Buffer::map().
+  // Buffer::adopt(), Buffer::map().
+  Result<std::unique_ptr<Buffer>> adopt_buffer(MutableByteSpan memory);
   Result<std::unique_ptr<Buffer>> map_buffer(int descriptor, size_t size);
 
   const Statistics& statistics() const;

@@ -448,6 +448,24 @@ class Kept(Isolation):
 class Strangers(Isolation):
     """Programs of other users, who know what they should not."""
 
+    def test_a_mount_takes_no_memory_that_its_program_could_not_write(self):
+        """The mount's process is root's: it maps what it is given by the descriptor that it is given, with no more than that allows."""
+        secret = ring_client.sealed_memory(MIB)
+        read_only = os.open(f"/proc/self/fd/{secret}", os.O_RDONLY)
+
+        def hand_over():
+            ring = RingClient(self.mount.path)
+            future = os.memfd_create("sealed", os.MFD_ALLOW_SEALING)
+            os.ftruncate(future, MIB)
+            fcntl.fcntl(future, 1033, 2 | 16)  # F_ADD_SEALS: F_SEAL_SHRINK, F_SEAL_FUTURE_WRITE
+            told = [attempt(ring.ask, ring_client.ADD_MEMORY, 0, [descriptor]) for descriptor in (read_only, future, os.open("/etc/passwd", os.O_RDONLY))]
+            return [told, attempt(ring.add_memory, MIB)]
+        told, fine = self.as_user(STRANGER, hand_over)
+        self.assertEqual(told, ["EACCES", "EPERM", "EINVAL"])
+        self.assertNotIn(fine, ("EACCES", "EPERM", "EINVAL"))
+        os.close(secret)
+        os.close(read_only)
+
     def test_what_others_have_is_named_by_nobody(self):
         path = self.made("private", 0o600, content=b"s" * MIB)
         own = self.made("own", 0o666, content=b"o" * MIB)

@@ -31,44 +31,57 @@ Result<std::unique_ptr<Buffer>> Buffer::allocate(std::span<const TransportDomain
   CHECK(transports.size() <= kTransportsMax);
   if (size == 0 || size > SIZE_MAX - kPage) return fail(EINVAL, "buffer size");
   const size_t rounded = (size + kPage - 1) / kPage * kPage;
-  return registered(transports,
-                    mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-                    rounded, meanwhile);
+  return mapped(transports,
+                mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), rounded,
+                meanwhile);
 }
 
 Result<std::unique_ptr<Buffer>> Buffer::map(std::span<const TransportDomain> transports, int descriptor,
                                             size_t size) {
   if (size == 0 || size % kPage != 0) return fail(EINVAL, "memory is shared in whole pages");
-  return registered(transports, mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), size,
-                    Stores::kPrograms);
+  return mapped(transports, mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), size,
+                Stores::kPrograms);
+}
+
+Result<std::unique_ptr<Buffer>> Buffer::adopt(std::span<const TransportDomain> transports,
+                                              MutableByteSpan memory) {
+  if (memory.empty()) return fail(EINVAL, "buffer size");
+  std::unique_ptr<Buffer> buffer(new Buffer(memory, Mapping::kOthers));
+  TRY(buffer->register_with(transports, Stores::kPrograms));
+  return buffer;
 }
 
 // `memory`: what mmap(2) said.
-Result<std::unique_ptr<Buffer>> Buffer::registered(std::span<const TransportDomain> transports, void* memory,
-                                                   size_t size, Stores meanwhile) {
+Result<std::unique_ptr<Buffer>> Buffer::mapped(std::span<const TransportDomain> transports, void* memory,
+                                               size_t size, Stores meanwhile) {
   if (memory == MAP_FAILED) return std::unexpected(Error::from_errno("mmap of an I/O buffer"));
-  std::unique_ptr<Buffer> buffer(new Buffer({static_cast<std::byte*>(memory), size}));
+  std::unique_ptr<Buffer> buffer(new Buffer({static_cast<std::byte*>(memory), size}, Mapping::kOwn));
+  TRY(buffer->register_with(transports, meanwhile));
+  return buffer;
+}
+
+Result<> Buffer::register_with(std::span<const TransportDomain> transports, Stores meanwhile) {
   std::optional<Error> gone;
   auto access = rdma::Access::kLocalWrite;
   if (meanwhile == Stores::kPrograms) access = access | rdma::Access::kShared;
   for (size_t i = 0; i < transports.size(); ++i) {
-    auto region = transports[i].transport->register_region(transports[i].domain, buffer->memory_, access);
+    auto region = transports[i].transport->register_region(transports[i].domain, memory_, access);
     if (!region) {
       // A device that was removed takes no regions and gets no connections: the others go on.
       if (!device_gone(region.error())) return std::unexpected(std::move(region).error());
       gone = std::move(region).error();
       continue;
     }
-    buffer->keys_[i] = (*region)->local_key();
-    buffer->regions_.push_back(*std::move(region));
+    keys_[i] = (*region)->local_key();
+    regions_.push_back(*std::move(region));
   }
-  if (buffer->regions_.empty() && gone) return std::unexpected(*std::move(gone));
-  return buffer;
+  if (regions_.empty() && gone) return std::unexpected(*std::move(gone));
+  return {};
 }
 
 Buffer::~Buffer() {
   regions_.clear();
-  munmap(memory_.data(), memory_.size());
+  if (mapping_ == Mapping::kOwn) munmap(memory_.data(), memory_.size());
 }
 
 BufferSlice Buffer::slice(size_t offset, size_t count) const {

@@ -55,10 +55,10 @@ class BufferSlice {
 // Who stores to a buffer's memory while it is being sent: nobody, or programs when they like (rdma::Access::kShared).
 enum class Stores : uint8_t { kNone, kPrograms };
 
-// Page-aligned memory, registered with every transport of the mount for as long as it lives. Owns memory and
-// registrations. A FUSE worker has one (kBufferSize) for its life: the kernel's request is received into it
-// and a WRITE goes out from there, a READ lands in it and the reply is written from there: no copy in user
-// space.
+// Page-aligned memory, registered with every transport of the mount for as long as it lives. Owns memory, unless it
+// has adopted it, and registrations. A FUSE worker has one (kBufferSize) for its life: the kernel's request is
+// received into it and a WRITE goes out from there, a READ lands in it and the reply is written from there: no copy
+// in user space.
 class Buffer {
  public:
   // `size` is rounded up to whole pages. Errors: ENOMEM, or the transport's reason (memlock, …).
@@ -68,6 +68,9 @@ class Buffer {
   // must not shrink while the Buffer lives.
   static Result<std::unique_ptr<Buffer>> map(std::span<const TransportDomain> transports, int descriptor,
                                              size_t size);
+  // Memory of somebody else's, who keeps it where it is as long as the Buffer lives, and stores to it when he likes.
+  static Result<std::unique_ptr<Buffer>> adopt(std::span<const TransportDomain> transports,
+                                               MutableByteSpan memory);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -77,11 +80,14 @@ class Buffer {
   BufferSlice slice(size_t offset, size_t count) const;
 
  private:
-  explicit Buffer(MutableByteSpan memory) : memory_(memory) {}
-  static Result<std::unique_ptr<Buffer>> registered(std::span<const TransportDomain> transports, void* memory,
-                                                    size_t size, Stores meanwhile);
+  enum class Mapping : uint8_t { kOwn, kOthers };
+  Buffer(MutableByteSpan memory, Mapping mapping) : memory_(memory), mapping_(mapping) {}
+  static Result<std::unique_ptr<Buffer>> mapped(std::span<const TransportDomain> transports, void* memory,
+                                                size_t size, Stores meanwhile);
+  Result<> register_with(std::span<const TransportDomain> transports, Stores meanwhile);
 
   MutableByteSpan memory_;
+  const Mapping mapping_;
   std::vector<std::unique_ptr<rdma::Region>> regions_;
   std::array<uint32_t, kTransportsMax> keys_{};
 };
