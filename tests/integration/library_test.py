@@ -500,6 +500,8 @@ class NoBrick(Case):
                 ranges = [(i * 4096, 64) for i in range(100)]
                 image.sync(ranges)
                 self.cluster.signal("brick", signal.SIGSTOP)
+                self.addCleanup(self.cluster.signal, "brick", signal.SIGCONT)
+                cluster.wait_until(lambda: self.stands_still("brick"), 20, "the brick stands still")
                 image.memory[0:3] = b"new"
                 said = self.assert_fails(errno.ETIMEDOUT, image.sync, ranges)
                 self.assertIn("not durable, or not known to be: 0+64 4096+64 ", said)
@@ -508,6 +510,10 @@ class NoBrick(Case):
                 # Meanwhile the server tells the client of its brick again.
                 cluster.wait_until(lambda: self.tries(image.sync, ranges), 60, "the brick is back")
                 self.assertEqual(file.pread(3, 0), b"new")
+
+    def stands_still(self, name):
+        tasks = pathlib.Path(f"/proc/{self.cluster.processes[name].pid}/task").glob("*/stat")
+        return all(task.read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
 
     def tries(self, call, *arguments):
         try:
