@@ -31,6 +31,7 @@ using namespace pnfsrdma;
 using library::Connection;
 using library::Directory;
 using library::failed;
+using library::LockWish;
 using library::Map;
 using library::OpenFile;
 using library::Queue;
@@ -122,6 +123,22 @@ Result<> check_range(const void* buffer, size_t count, off_t offset) {
   constexpr auto kMost = std::numeric_limits<off_t>::max();
   if (count > static_cast<uint64_t>(kMost - offset)) return fail(EFBIG, "a file ends before that");
   return {};
+}
+
+Result<> check_lock_range(off_t offset, off_t length) {
+  if (offset < 0 || length < 0) return fail(EINVAL, "a negative offset or length");
+  if (length > std::numeric_limits<off_t>::max() - offset) return fail(EOVERFLOW, "no file reaches that");
+  return {};
+}
+
+Result<LockWish> lock_wish(const OpenFile& file, int kind, off_t offset, off_t length, int timeout_ms) {
+  if (kind != PNFSRDMA_LOCK_SHARED && kind != PNFSRDMA_LOCK_EXCLUSIVE)
+    return fail(EINVAL, "the kind of lock");
+  TRY(check_lock_range(offset, length));
+  const bool exclusive = kind == PNFSRDMA_LOCK_EXCLUSIVE;
+  if (exclusive ? !file.writable() : !file.readable())
+    return fail(EBADF, exclusive ? "the file is not open for writing" : "the file is not open for reading");
+  return LockWish{exclusive, static_cast<uint64_t>(offset), static_cast<uint64_t>(length), timeout_ms};
 }
 
 using Move = Result<size_t> (*)(OpenFile& file, const iovec& piece, uint64_t offset);
@@ -370,6 +387,27 @@ int pnfsrdma_signal(pnfsrdma_file* file, off_t offset, size_t length, uint64_t v
   }));
 }
 
+int pnfsrdma_lock(pnfsrdma_file* file, int kind, off_t offset, off_t length, int timeout_ms) {
+  return number(on_file(file, [&](OpenFile& open) -> Result<> {
+    TRY_ASSIGN(const LockWish wish, lock_wish(open, kind, offset, length, timeout_ms));
+    return open.lock(wish);
+  }));
+}
+
+int pnfsrdma_unlock(pnfsrdma_file* file, off_t offset, off_t length) {
+  return number(on_file(file, [&](OpenFile& open) -> Result<> {
+    TRY(check_lock_range(offset, length));
+    return open.unlock(static_cast<uint64_t>(offset), static_cast<uint64_t>(length));
+  }));
+}
+
+int pnfsrdma_may_lock(pnfsrdma_file* file, int kind, off_t offset, off_t length) {
+  return number(on_file(file, [&](OpenFile& open) -> Result<bool> {
+    TRY_ASSIGN(const LockWish wish, lock_wish(open, kind, offset, length, 0));
+    return open.may_lock(wish);
+  }));
+}
+
 uint32_t pnfsrdma_crc32c(const void* bytes, size_t count) {
   return crc32c({static_cast<const std::byte*>(bytes), count});
 }
@@ -444,9 +482,22 @@ int pnfsrdma_closedir(pnfsrdma_directory* directory) {
 }
 
 int pnfsrdma_rename(pnfsrdma_client* client, const char* from, const char* to) {
+  return pnfsrdma_rename2(client, from, to, 0);
+}
+
+int pnfsrdma_rename2(pnfsrdma_client* client, const char* from, const char* to, unsigned flags) {
   return number(guarded(inside(client), [&]() -> Result<> {
     if (from == nullptr || to == nullptr) return fail(EFAULT, "a null pointer");
-    return inside(client)->rename(from, to);
+    switch (flags) {
+      case 0:
+        return inside(client)->rename(from, to, Connection::Renaming::kReplace);
+      case PNFSRDMA_RENAME_NOREPLACE:
+        return inside(client)->rename(from, to, Connection::Renaming::kNoReplace);
+      case PNFSRDMA_RENAME_EXCHANGE:
+        return inside(client)->rename(from, to, Connection::Renaming::kExchange);
+      default:
+        return fail(EINVAL, "flags of a rename");
+    }
   }));
 }
 

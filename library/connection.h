@@ -41,7 +41,8 @@ class Connection {
   virtual Result<> unlink(std::string_view path) = 0;
   virtual Result<> remove_directory(std::string_view path) = 0;
   virtual Result<> make_directory(std::string_view path, mode_t mode) = 0;
-  virtual Result<> rename(std::string_view from, std::string_view to) = 0;
+  enum class Renaming : uint8_t { kReplace, kNoReplace, kExchange };
+  virtual Result<> rename(std::string_view from, std::string_view to, Renaming how) = 0;
 
   // Registered memory: a move from or to it is not copied. `wanted`: where it is to be, or null. Errors: EEXIST, EINVAL
   // (map_pages()). Of free(): EINVAL (it is not the start of any), EBUSY (operations are under way).

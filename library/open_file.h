@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "library/connection.h"
+#include "library/lock_wait.h"
 #include "library/pnfsrdma.h"
 #include "library/word_change.h"
 #include "shared/base/result.h"
@@ -52,6 +53,11 @@ class OpenFile : private ConnectionUse {
   virtual Result<std::unique_ptr<Watch>> watch(const pnfsrdma_range& range) = 0;
   // Where it is open for writing: makes the range durable and tells those who watch it.
   virtual Result<> signal(const pnfsrdma_range& range, uint64_t value) = 0;
+  // Errors: EAGAIN (somebody else has locked a part of it), EINTR, EIO (earlier locks were lost), ENOLCK.
+  virtual Result<> lock(const LockWish& wish) = 0;
+  virtual Result<> unlock(uint64_t offset, uint64_t length) = 0;
+  // False: a lock of somebody else's is in the way.
+  virtual Result<bool> may_lock(const LockWish& wish) = 0;
   // Errors: EBADF, EINVAL.
   Result<> check_word(const WordChange& change) const;
 

@@ -80,14 +80,14 @@ void pnfsrdma_free(pnfsrdma_client* client, void* memory);
  * pnfsrdma_register_fd()). Errors: -EINVAL (no whole pages), -EFAULT (not mapped, not to be written, or memory of a
  * device), -EEXIST (some of it is registered already), -ENOMEM (RLIMIT_MEMLOCK: see pnfsrdma_last_error()). */
 int pnfsrdma_register(pnfsrdma_client* client, void* address, size_t length);
-/* The same with the first `length` bytes of a memfd (memfd_create(2)), which is mapped at `*address`, and in the mount's
- * process, too, if the connection goes through one. It must not be possible to cut it (F_SEAL_SHRINK). The descriptor is
- * the program's, who may close it. Through a mount only with ordinary pages. Errors: -EINVAL (no memfd, not sealed,
- * shorter, no whole pages), -ENOTSUP (a dma-buf), -EACCES and -EPERM (not open for writing, or sealed against it),
- * -ENOMEM (as above; or the mount's ring_memory). */
+/* The same with the first `length` bytes of a memfd (memfd_create(2)), which is mapped at `*address`, and in the
+ * mount's process, too, if the connection goes through one. It must not be possible to cut it (F_SEAL_SHRINK). The
+ * descriptor is the program's, who may close it. Through a mount only with ordinary pages. Errors: -EINVAL (no memfd,
+ * not sealed, shorter, no whole pages), -ENOTSUP (a dma-buf), -EACCES and -EPERM (not open for writing, or sealed
+ * against it), -ENOMEM (as above; or the mount's ring_memory). */
 int pnfsrdma_register_fd(pnfsrdma_client* client, int fd, size_t length, void** address);
-/* `address` is where registered memory begins. -EBUSY while an operation from or to it is under way, or has completed and
- * was not reaped; -EINVAL. What was registered by a descriptor is unmapped. */
+/* `address` is where registered memory begins. -EBUSY while an operation from or to it is under way, or has completed
+ * and was not reaped; -EINVAL. What was registered by a descriptor is unmapped. */
 int pnfsrdma_unregister(pnfsrdma_client* client, void* address);
 
 /* ---- files ----
@@ -122,10 +122,28 @@ int pnfsrdma_fsync(pnfsrdma_file* file);
 int pnfsrdma_ftruncate(pnfsrdma_file* file, off_t length);
 int pnfsrdma_fstat(pnfsrdma_file* file, struct stat* status);
 
+/* Locks `length` bytes from `offset` on (0: to the end, wherever that is by then), towards all who lock the file:
+ * with fcntl(2) on mounts, by this library, by NFS. They are the open file's (fcntl(2): F_OFD_SETLK), until it
+ * unlocks or is closed, and keep nobody from reading and writing. Its own locks are no obstacle: they change their
+ * kind, byte by byte. Who has got a lock sees what the one before has written. `timeout_ms`: how long it is waited
+ * for (0: not at all, -1: forever). Errors: -EAGAIN (somebody else has locked a part of it), -EBADF (exclusive: not
+ * open for writing; shared: not for reading), -EINTR, -EINVAL, -EOVERFLOW, -ENOLCK (too many), -EIO: the server has
+ * lost earlier locks of this open file, others may have had them since, and it reads and writes nothing until they
+ * are unlocked. */
+enum { PNFSRDMA_LOCK_SHARED = 0, PNFSRDMA_LOCK_EXCLUSIVE = 1 };
+int pnfsrdma_lock(pnfsrdma_file* file, int kind, off_t offset, off_t length, int timeout_ms);
+int pnfsrdma_unlock(pnfsrdma_file* file, off_t offset, off_t length);
+/* 1: nobody else's lock is in the way just now; 0: one is. */
+int pnfsrdma_may_lock(pnfsrdma_file* file, int kind, off_t offset, off_t length);
+
 /* As stat(2), unlink(2), rename(2), mkdir(2), rmdir(2). */
 int pnfsrdma_stat(pnfsrdma_client* client, const char* path, struct stat* status);
 int pnfsrdma_unlink(pnfsrdma_client* client, const char* path);
 int pnfsrdma_rename(pnfsrdma_client* client, const char* from, const char* to);
+/* As renameat2(2): 0; PNFSRDMA_RENAME_NOREPLACE: -EEXIST if `to` is there; PNFSRDMA_RENAME_EXCHANGE: each gets the
+ * other's name, and both have to be there. -EINVAL: the server is of another make, and knows neither. */
+enum { PNFSRDMA_RENAME_NOREPLACE = 1, PNFSRDMA_RENAME_EXCHANGE = 2 };
+int pnfsrdma_rename2(pnfsrdma_client* client, const char* from, const char* to, unsigned flags);
 int pnfsrdma_mkdir(pnfsrdma_client* client, const char* path, mode_t mode);
 int pnfsrdma_rmdir(pnfsrdma_client* client, const char* path);
 
@@ -298,8 +316,8 @@ typedef struct pnfsrdma_map pnfsrdma_map;
 /* Reads `length` bytes from `offset`; zeros where the file has ended. The file must be open for reading (and
  * writing, if it is to be synced) and stays open as long as the map: pnfsrdma_close() says -EBUSY. */
 int pnfsrdma_map_create(pnfsrdma_file* file, off_t offset, size_t length, pnfsrdma_map** map);
-/* The same with the image at `address`, the beginning of a page, so that pointers in the file stay true; NULL: anywhere.
- * -EEXIST: something of the process is mapped there; nothing is replaced. */
+/* The same with the image at `address`, the beginning of a page, so that pointers in the file stay true; NULL:
+ * anywhere. -EEXIST: something of the process is mapped there; nothing is replaced. */
 int pnfsrdma_map_create_at(pnfsrdma_file* file, off_t offset, size_t length, void* address,
                            pnfsrdma_map** map);
 void pnfsrdma_map_destroy(pnfsrdma_map* map);

@@ -71,6 +71,10 @@ class client : public detail::owner<pnfsrdma_client> {
   void rename(const std::string& from, const std::string& to) {
     detail::check(pnfsrdma_rename(object_, from.c_str(), to.c_str()), "rename");
   }
+  // PNFSRDMA_RENAME_NOREPLACE, PNFSRDMA_RENAME_EXCHANGE.
+  void rename(const std::string& from, const std::string& to, unsigned flags) {
+    detail::check(pnfsrdma_rename2(object_, from.c_str(), to.c_str(), flags), "rename");
+  }
   void mkdir(const std::string& path, mode_t mode = 0777) {
     detail::check(pnfsrdma_mkdir(object_, path.c_str(), mode), "mkdir");
   }
@@ -200,6 +204,15 @@ class file : public detail::owner<pnfsrdma_file> {
   // Makes it durable and tells those who watch it (pnfsrdma_signal(3)).
   void signal(off_t offset, std::size_t length, std::uint64_t value) {
     detail::check(pnfsrdma_signal(object_, offset, length, value), "signal");
+  }
+  // PNFSRDMA_LOCK_SHARED or _EXCLUSIVE; 0 bytes: to the end. False: not within the time.
+  bool lock(int kind, off_t offset = 0, off_t length = 0, int timeout_ms = -1) {
+    const int locked = pnfsrdma_lock(object_, kind, offset, length, timeout_ms);
+    return locked != -EAGAIN && detail::check(locked, "lock") == 0;
+  }
+  void unlock(off_t offset = 0, off_t length = 0) { detail::check(pnfsrdma_unlock(object_, offset, length), "unlock"); }
+  bool may_lock(int kind, off_t offset = 0, off_t length = 0) {
+    return detail::check(pnfsrdma_may_lock(object_, kind, offset, length), "lock") == 1;
   }
   void fdatasync() { detail::check(pnfsrdma_fdatasync(object_), "fdatasync"); }
   void fsync() { detail::check(pnfsrdma_fsync(object_), "fsync"); }

@@ -31,7 +31,9 @@ class MountConnection final : public Connection {
   Result<> make_directory(std::string_view path, mode_t mode) override {
     return names_.make_directory(path, mode);
   }
-  Result<> rename(std::string_view from, std::string_view to) override { return names_.rename(from, to); }
+  Result<> rename(std::string_view from, std::string_view to, Renaming how) override {
+    return names_.rename(from, to, how);
+  }
 
   using Memory = MemoryIndex<SharedMemory>;
   Result<void*> allocate(size_t size, void* wanted) override;

@@ -70,6 +70,15 @@ std::string_view why_no_word(int error) {
   }
 }
 
+struct flock lock_of(int type, uint64_t offset, uint64_t length) {
+  struct flock lock{};
+  lock.l_type = static_cast<int16_t>(type);
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(offset);
+  lock.l_len = static_cast<off_t>(length);
+  return lock;
+}
+
 std::string_view why_no_signal(int error) {
   if (error == EIO)
     return "something that was written is lost, or cannot be made durable: the mount's log says why";
@@ -99,7 +108,9 @@ Result<std::unique_ptr<MountedFile>> MountedFile::open(MountConnection& connecti
   return std::unique_ptr<MountedFile>(new MountedFile(connection, std::move(file), flags));
 }
 
+// A child that has not called exec(3) yet keeps the open file, and its locks, alive.
 Result<> MountedFile::close() {
+  if (locked_) (void)unlock(0, 0);
   return outcome_of(::close(file_.release()), "close");
 }
 
@@ -207,6 +218,30 @@ Result<OpenFile::Verified> MountedFile::verify(std::span<const pnfsrdma_range> r
 
 Result<std::unique_ptr<Watch>> MountedFile::watch(const pnfsrdma_range& range) {
   return MountedWatch::make(*this, connection_, file_.get(), range);
+}
+
+// Locks of the open file description: they are this file's, whatever else the process has open.
+Result<> MountedFile::lock(const LockWish& wish) {
+  struct flock lock = lock_of(wish.exclusive ? F_WRLCK : F_RDLCK, wish.offset, wish.length);
+  locked_ = true;
+  if (wish.timeout_ms < 0) return outcome_of(::fcntl(file_.get(), F_OFD_SETLKW, &lock), "lock");
+  LockWait wait(wish.timeout_ms);
+  for (;;) {
+    if (::fcntl(file_.get(), F_OFD_SETLK, &lock) == 0) return {};
+    if (errno != EAGAIN && errno != EACCES) return std::unexpected(Error::from_errno("lock"));
+    TRY(wait.pause());
+  }
+}
+
+Result<> MountedFile::unlock(uint64_t offset, uint64_t length) {
+  struct flock lock = lock_of(F_UNLCK, offset, length);
+  return outcome_of(::fcntl(file_.get(), F_OFD_SETLK, &lock), "unlock");
+}
+
+Result<bool> MountedFile::may_lock(const LockWish& wish) {
+  struct flock lock = lock_of(wish.exclusive ? F_WRLCK : F_RDLCK, wish.offset, wish.length);
+  TRY(outcome_of(::fcntl(file_.get(), F_OFD_GETLK, &lock), "lock"));
+  return lock.l_type == F_UNLCK;
 }
 
 Result<> MountedFile::signal(const pnfsrdma_range& range, uint64_t value) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -27,6 +28,9 @@ class MountedFile final : public OpenFile {
   Result<uint64_t> change_word(const WordChange& change) override;
   Result<Verified> verify(std::span<const pnfsrdma_range> ranges) override;
   Result<std::unique_ptr<Watch>> watch(const pnfsrdma_range& range) override;
+  Result<> lock(const LockWish& wish) override;
+  Result<> unlock(uint64_t offset, uint64_t length) override;
+  Result<bool> may_lock(const LockWish& wish) override;
   Result<> signal(const pnfsrdma_range& range, uint64_t value) override;
 
   // In submissions. None: the mount takes none for it.
@@ -41,6 +45,7 @@ class MountedFile final : public OpenFile {
   MountConnection& connection_;
   FileDescriptor file_;
   std::optional<uint32_t> number_;
+  std::atomic<bool> locked_ = false;  // ever
 };
 
 }  // namespace pnfsrdma::library::mounted

@@ -87,11 +87,14 @@ Result<> Names::make_directory(std::string_view path, mode_t mode) const {
   return {};
 }
 
-Result<> Names::rename(std::string_view from, std::string_view to) const {
+Result<> Names::rename(std::string_view from, std::string_view to, Connection::Renaming how) const {
   TRY_ASSIGN(const Place source, place_of(from));
   TRY_ASSIGN(const Place target, place_of(to));
-  if (::renameat(source.directory.get(), source.name.c_str(), target.directory.get(), target.name.c_str()) !=
-      0)
+  unsigned flags = 0;
+  if (how == Connection::Renaming::kNoReplace) flags = RENAME_NOREPLACE;
+  if (how == Connection::Renaming::kExchange) flags = RENAME_EXCHANGE;
+  if (::renameat2(source.directory.get(), source.name.c_str(), target.directory.get(), target.name.c_str(),
+                  flags) != 0)
     return failed_at(from);
   return {};
 }

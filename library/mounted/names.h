@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "library/connection.h"
 #include "shared/base/owned.h"
 #include "shared/base/result.h"
 
@@ -22,7 +23,8 @@ class Names {
   Result<> unlink(std::string_view path) const;
   Result<> remove_directory(std::string_view path) const;
   Result<> make_directory(std::string_view path, mode_t mode) const;
-  Result<> rename(std::string_view from, std::string_view to) const;
+  Result<> rename(std::string_view from, std::string_view to,
+                  Connection::Renaming how = Connection::Renaming::kReplace) const;
 
  private:
   // The directory of a path's last component, and that, with the slashes behind it.

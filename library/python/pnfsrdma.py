@@ -26,6 +26,8 @@ Buffer = Union[bytes, bytearray, memoryview]
 READ, WRITE, APPEND, FDATASYNC, FSYNC, ATOMIC_WRITE, COMPARE_AND_SWAP, FETCH_AND_ADD, VERIFY, SIGNAL_RANGE = range(10)
 SIGNAL, GAP_SLOW, GAP_LOST = range(3)  # kinds of events
 DURABLE = 1
+LOCK_SHARED, LOCK_EXCLUSIVE = range(2)
+RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
 
 
 class Operation(ctypes.Structure):
@@ -139,7 +141,10 @@ def _load() -> ctypes.CDLL:
             ("signal", integer, pointer, offset, size, word),
             ("fdatasync", integer, pointer), ("fsync", integer, pointer), ("ftruncate", integer, pointer, offset),
             ("fstat", integer, pointer, ctypes.POINTER(_Stat)), ("stat", integer, pointer, text, ctypes.POINTER(_Stat)),
+            ("lock", integer, pointer, integer, offset, offset, integer), ("unlock", integer, pointer, offset, offset),
+            ("may_lock", integer, pointer, integer, offset, offset),
             ("unlink", integer, pointer, text), ("rename", integer, pointer, text, text),
+            ("rename2", integer, pointer, text, text, ctypes.c_uint),
             ("mkdir", integer, pointer, text, ctypes.c_uint), ("rmdir", integer, pointer, text),
             ("opendir", integer, pointer, text, ctypes.POINTER(pointer)), ("readdir", integer, pointer, ctypes.POINTER(_Entry)),
             ("closedir", integer, pointer),
@@ -285,8 +290,9 @@ class Client:
     def unlink(self, path: Union[str, bytes, os.PathLike]) -> None:
         _check(_library.pnfsrdma_unlink(self._pointer, _path(path)))
 
-    def rename(self, old: Union[str, bytes, os.PathLike], new: Union[str, bytes, os.PathLike]) -> None:
-        _check(_library.pnfsrdma_rename(self._pointer, _path(old), _path(new)))
+    def rename(self, old: Union[str, bytes, os.PathLike], new: Union[str, bytes, os.PathLike], flags: int = 0) -> None:
+        """`flags`: RENAME_NOREPLACE or RENAME_EXCHANGE."""
+        _check(_library.pnfsrdma_rename2(self._pointer, _path(old), _path(new), flags))
 
     def mkdir(self, path: Union[str, bytes, os.PathLike], mode: int = 0o777) -> None:
         _check(_library.pnfsrdma_mkdir(self._pointer, _path(path), mode))
@@ -399,6 +405,19 @@ class File:
         result = _Stat()
         _check(_library.pnfsrdma_fstat(self._pointer, ctypes.byref(result)))
         return _stat(result)
+
+    def lock(self, kind: int = LOCK_EXCLUSIVE, offset: int = 0, length: int = 0, timeout: float | None = None) -> None:
+        """Bytes from `offset` on (0: to the end), of this open file. Waits up to `timeout` seconds (None: forever); BlockingIOError: somebody else
+        has locked a part of it."""
+        milliseconds = -1 if timeout is None else math.ceil(timeout * 1000)
+        _check(_library.pnfsrdma_lock(self._pointer, kind, offset, length, milliseconds))
+
+    def unlock(self, offset: int = 0, length: int = 0) -> None:
+        _check(_library.pnfsrdma_unlock(self._pointer, offset, length))
+
+    def may_lock(self, kind: int = LOCK_EXCLUSIVE, offset: int = 0, length: int = 0) -> bool:
+        """Nobody else's lock is in the way just now."""
+        return _check(_library.pnfsrdma_may_lock(self._pointer, kind, offset, length)) == 1
 
     def map(self, offset: int, length: int, address: int = 0) -> Map:
         """`address`: where the image is to be, the beginning of a page; FileExistsError: something is mapped there."""

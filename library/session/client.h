@@ -38,8 +38,9 @@ class Client final : public Connection {
   Result<> make_directory(std::string_view path, mode_t mode) override {
     return names_.make_directory(path, mode, caller());
   }
-  Result<> rename(std::string_view from, std::string_view to) override {
-    return names_.rename(from, to, caller());
+  Result<> rename(std::string_view from, std::string_view to, Renaming how) override {
+    return how == Renaming::kReplace ? names_.rename(from, to, caller())
+                                     : names_.rename(from, to, how, caller());
   }
 
   using Memory = MemoryIndex<SessionMemory>;

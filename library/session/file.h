@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "library/session/locks.h"
 #include "shared/base/sync.h"
 #include "shared/initiator/file/file_io.h"
 #include "shared/initiator/file/open_state.h"
@@ -21,6 +22,7 @@ struct Open {
   initiator::Credential credential;
   nfs4::Stateid stateid;
   bool broken = false;  // the server has taken it back and gives no new one
+  std::shared_ptr<Locks> locks;
 };
 
 // What the open owner is called at the server.

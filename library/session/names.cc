@@ -262,7 +262,8 @@ Result<> Names::make_directory(std::string_view path, mode_t mode, const initiat
   return {};
 }
 
-Result<> Names::rename(std::string_view from, std::string_view to, const initiator::Credential& who) const {
+Result<std::pair<Names::Place, Names::Place>> Names::places_of(std::string_view from, std::string_view to,
+                                                               const initiator::Credential& who) const {
   for (const std::string_view path : {from, to}) {
     const std::string_view last = last_component(path);
     if (last == "." || last == "..") return fail(EBUSY, "a path ends with \".\" or \"..\"");
@@ -273,6 +274,12 @@ Result<> Names::rename(std::string_view from, std::string_view to, const initiat
   }
   TRY_ASSIGN(const Place source, place_of(from, who));
   TRY_ASSIGN(const Place target, place_of(to, who));
+  return std::pair(source, target);
+}
+
+Result<> Names::rename(std::string_view from, std::string_view to, const initiator::Credential& who) const {
+  TRY_ASSIGN(const auto places, places_of(from, to, who));
+  const auto& [source, target] = places;
   Operations operations = {nfs4::PutFileHandleArguments{source.directory}, nfs4::SaveFileHandleArguments{},
                            nfs4::PutFileHandleArguments{target.directory},
                            nfs4::RenameArguments{source.name, target.name}};

@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "library/connection.h"
 #include "shared/base/result.h"
 #include "shared/client/file_attributes.h"
 #include "shared/initiator/session/session.h"
@@ -57,6 +59,9 @@ class Names {
   Result<> remove(std::string_view path, What what, const initiator::Credential& who) const;
   Result<> make_directory(std::string_view path, mode_t mode, const initiator::Credential& who) const;
   Result<> rename(std::string_view from, std::string_view to, const initiator::Credential& who) const;
+  // renameat2(2), which servers of ours alone have (docs/protocol.md). EINVAL: another one.
+  Result<> rename(std::string_view from, std::string_view to, Connection::Renaming how,
+                  const initiator::Credential& who) const;
 
   // "d/", "d/." and "d/.." name a directory or nothing.
   static bool names_directory(std::string_view path);
@@ -78,6 +83,15 @@ class Names {
     std::string name;
   };
   Result<Place> place_of(std::string_view path, const initiator::Credential& who) const;
+  // What a rename is of, and where to. Errors: EBUSY, ENOTDIR.
+  Result<std::pair<Place, Place>> places_of(std::string_view from, std::string_view to,
+                                            const initiator::Credential& who) const;
+  Result<nfs4::FileHandle> handle_of(const Place& place, const initiator::Credential& who) const;
+  // By a request whose answer was lost.
+  bool has_moved(const nfs4::FileHandle& file, const Place& to, const initiator::Credential& who) const;
+  Result<> rename_new(const Place& from, const Place& to, const initiator::Credential& who) const;
+  // False: a name leads elsewhere by now.
+  Result<bool> exchange(const Place& first, const Place& second, const initiator::Credential& who) const;
 
   initiator::Session& session_;
   const nfs4::FileHandle root_;

@@ -20,6 +20,7 @@ void Recovery::reclaim() {
       }
       if ((*stateid)->other != before.stateid.other) lost_opens_.add(before.stateid);
       file->renewed(*open, **stateid);
+      if (!open->locks->reclaim(session_, *file, before, **stateid)) return;
       ++reclaimed;
     }
   }
@@ -31,7 +32,11 @@ void Recovery::reopen() {
   for (const Held& held : refused_) {
     const Result<Reopened> stateid = open_again(held, false);
     if (!stateid) return;
-    if (!*stateid || (*stateid)->other != held.before.stateid.other) lost_opens_.add(held.before.stateid);
+    // Else it was another state that was in doubt.
+    if (!*stateid || (*stateid)->other != held.before.stateid.other) {
+      lost_opens_.add(held.before.stateid);
+      held.open->locks->lose();
+    }
     if (*stateid) {
       held.file->renewed(*held.open, **stateid);
       ++reopened;

@@ -103,6 +103,7 @@ Result<std::unique_ptr<SessionFile>> SessionFile::open(Client& client, std::stri
   }
   auto open = std::make_shared<Open>();
   open->owner = client.next_owner();
+  open->locks = std::make_shared<Locks>(open->owner);
   open->share_access = share_access_of(flags);
   open->credential = Client::caller();
   const bool exclusive = (flags & O_CREAT) != 0 && (flags & O_EXCL) != 0;
@@ -150,12 +151,17 @@ Result<std::unique_ptr<SessionFile>> SessionFile::open(Client& client, std::stri
 
 Result<> SessionFile::close() {
   const Result<> closed = writable() ? data().close(cursor_) : Result<>();
+  {
+    const Locks::Turn turn = open_->locks->turn();
+    (void)open_->locks->unlock(client_.session(), *file_, *open_, {0, UINT64_MAX, true}, true);
+  }
   client_.files().leave(file_, *open_);
   return closed;
 }
 
 Result<size_t> SessionFile::read(void* buffer, size_t count, uint64_t offset) {
   if (!readable()) return fail(EBADF, "the file is not open for reading");
+  TRY(check_locks());
   return by_pieces(client_, buffer, count, false, [&](size_t done, BufferSlice piece) -> Result<size_t> {
     TRY_ASSIGN(size_t moved, data().read(offset + done, piece));
     if (moved == piece.size()) return moved;
@@ -170,6 +176,7 @@ Result<size_t> SessionFile::read(void* buffer, size_t count, uint64_t offset) {
 
 Result<size_t> SessionFile::write(const void* buffer, size_t count, uint64_t offset, bool durable) {
   if (!writable()) return fail(EBADF, "the file is not open for writing");
+  TRY(check_locks());
   if (appends()) {
     TRY(append(buffer, count, durable));
     return count;
@@ -185,6 +192,7 @@ Result<size_t> SessionFile::write(const void* buffer, size_t count, uint64_t off
 
 Result<uint64_t> SessionFile::append(const void* buffer, size_t count, bool durable) {
   if (!writable()) return fail(EBADF, "the file is not open for writing");
+  TRY(check_locks());
   initiator::ErrorCursor losses = data().losses_from_now();
   std::optional<uint64_t> first;
   TRY_ASSIGN(const size_t written, by_pieces(client_, const_cast<void*>(buffer), count, true,
@@ -276,6 +284,7 @@ Result<struct stat> SessionFile::status() {
 }
 
 Result<uint64_t> SessionFile::change_word(const WordChange& change) {
+  TRY(check_locks());
   initiator::WordIo word{.operand = change.operand, .expected = change.expected, .durable = change.durable};
   switch (change.kind) {
     case WordChange::Kind::kStore:
@@ -313,6 +322,52 @@ Result<std::unique_ptr<Watch>> SessionFile::watch(const pnfsrdma_range& range) {
 Result<> SessionFile::signal(const pnfsrdma_range& range, uint64_t value) {
   TRY(know_size(range.offset + range.length));
   return data().signal({range.offset, range.length}, value, cursor_);
+}
+
+// As nfs(5) has it: a program that believes that it has the file to itself must not go on.
+Result<> SessionFile::check_locks() const {
+  if (open_->locks->lost())
+    return fail(EIO, "locks of the file were lost with the server's state; unlock, and look what is there");
+  return {};
+}
+
+namespace {
+
+nfs4::LockRange range_of(uint64_t offset, uint64_t length, bool exclusive) {
+  return {offset, length == 0 ? UINT64_MAX : offset + length - 1, exclusive};
+}
+
+}  // namespace
+
+// Who has got a lock sees what the one before has written: its size, too.
+Result<> SessionFile::lock(const LockWish& wish) {
+  const nfs4::LockRange range = range_of(wish.offset, wish.length, wish.exclusive);
+  Locks& locks = *open_->locks;
+  LockWait wait(wish.timeout_ms);
+  for (;;) {
+    {
+      const Locks::Turn turn = locks.turn();
+      TRY_ASSIGN(const bool locked,
+                 locks.lock(client_.session(), *file_, *open_, range, wish.timeout_ms != 0));
+      if (locked) break;
+    }
+    TRY(wait.pause());
+  }
+  const Result<> told = client_.files().ask_size(*file_, open_->credential);
+  if (!told) (void)unlock(wish.offset, wish.length);
+  return told;
+}
+
+Result<> SessionFile::unlock(uint64_t offset, uint64_t length) {
+  // What was written is known to the server before anybody else may look. What goes wrong is for a sync to say.
+  if (writable()) (void)data().hand_over();
+  const Locks::Turn turn = open_->locks->turn();
+  return open_->locks->unlock(client_.session(), *file_, *open_, range_of(offset, length, true), false);
+}
+
+Result<bool> SessionFile::may_lock(const LockWish& wish) {
+  return open_->locks->test(client_.session(), *file_, *open_,
+                            range_of(wish.offset, wish.length, wish.exclusive));
 }
 
 Result<> SessionFile::know_size(uint64_t end) {

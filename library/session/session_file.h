@@ -36,9 +36,14 @@ class SessionFile final : public OpenFile {
   Result<uint64_t> change_word(const WordChange& change) override;
   Result<Verified> verify(std::span<const pnfsrdma_range> ranges) override;
   Result<std::unique_ptr<Watch>> watch(const pnfsrdma_range& range) override;
+  Result<> lock(const LockWish& wish) override;
+  Result<> unlock(uint64_t offset, uint64_t length) override;
+  Result<bool> may_lock(const LockWish& wish) override;
   Result<> signal(const pnfsrdma_range& range, uint64_t value) override;
 
   initiator::FileIo& data() { return *file_->data; }
+  // EIO: what this open had locked others may have had since.
+  Result<> check_locks() const;
 
  private:
   SessionFile(Client& client, std::shared_ptr<File> file, std::shared_ptr<Open> open, int flags);

@@ -9,6 +9,10 @@ bool SessionFlight::start(OpenFile& file, const Move& move, Together* together) 
   if (!memory_) return false;
   const initiator::BufferSlice slice = memory_.memory().slice(memory_.offset(), move.length);
   file_ = &static_cast<SessionFile&>(file);
+  if (!file_->check_locks()) {
+    memory_.end();
+    return false;
+  }
   move_ = move;
   losses_ = data().losses_from_now();
   taken_ = false;
