@@ -101,7 +101,8 @@ Result<uint32_t> ThroughMds::send_write(uint64_t offset, BufferSlice source, Unt
     const auto answer = file_.mds.write(file, stateid, offset, source.bytes(), stable);
     if (!answer) {
       if (is_lost_state(answer.error().status) && renew_stateid(under, stateid, tries)) continue;
-      return fail(answer.error().to_errno(), "WRITE through the MDS");
+      return fail(answer.error().to_errno(),
+                  "WRITE through the MDS (" + std::string(nfs4::to_string(answer.error().status)) + ")");
     }
     if (answer->count == 0) return fail(EIO, "WRITE through the MDS: nothing written");
     file_.cache.learn_size(offset + answer->count, holdings);
