@@ -122,9 +122,7 @@ std::optional<FileSystem::Entry> FileSystem::known_entry(const Inode& directory,
     forget_lookups(counted->node, 1);
     return std::nullopt;
   }
-  Entry entry = entry_of(inode, show(*inode, known->attributes), now - known->named_at);
-  limit_name(entry, directory);
-  return entry;
+  return entry_of(inode, show(*inode, known->attributes), now - known->named_at);
 }
 
 void FileSystem::handle_ended(Inode& asked) {
@@ -140,11 +138,6 @@ void FileSystem::named(Inode& inode, const std::shared_ptr<Inode>& directory, st
 void FileSystem::named(Entry& entry, const std::shared_ptr<Inode>& directory, std::string_view name,
                        const nfs4::ChangeInfo& done) {
   named(*entry.inode, directory, name, done);
-  limit_name(entry, *directory);
-}
-
-void FileSystem::limit_name(Entry& entry, const Inode& directory) const {
-  if (parts_.names.is_delegated(directory, parts_.clock.now())) entry.param.entry_timeout = 0;
 }
 
 void FileSystem::reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry) {

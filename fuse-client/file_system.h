@@ -223,7 +223,6 @@ class FileSystem {
   void named(Entry& entry, const std::shared_ptr<Inode>& directory, std::string_view name,
              const nfs4::ChangeInfo& done);
   // The kernel asks for the name each time while its directory is delegated.
-  void limit_name(Entry& entry, const Inode& directory) const;
   void reply_entry(fuse_req_t request, const std::expected<Entry, int>& entry);
   // An operation on names, done or failed: what was believed of the files in it is in doubt, and of no others.
   struct Touched {

@@ -277,7 +277,6 @@ bool FileSystem::add_entry(Listing& listing, const Inode& directory, const Direc
   if (!attributes || !entry.attributes.file_handle) return listing.add(entry.name.c_str(), param, next);
   auto made = make_listed_entry(stream, entry);
   if (!made) return listing.add(entry.name.c_str(), param, next);
-  limit_name(*made, directory);
   if (!stream.is_learnt) {
     made->inode->found_as(directory, entry.name,
                           parts_.clock.now() + parts_.options.attributes.directory_min);
