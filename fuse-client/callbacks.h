@@ -27,7 +27,9 @@ class Callbacks final : public initiator::CallbackHandler {
     return data_path_.layout_recall(arguments);
   }
   initiator::CallbackAnswer recall(const nfs4::CallbackRecallArguments& arguments) override {
-    return delegations_.recall(inodes_.find(arguments.file_handle), arguments.file_handle, arguments.stateid);
+    const bool may_be_new = delegations_.is_creating();
+    return delegations_.recall(inodes_.find(arguments.file_handle), arguments.file_handle, arguments.stateid,
+                               may_be_new);
   }
   // RFC 8881, 10.4.3: a change that the server does not know is told by another change attribute, always the same.
   nfs4::CallbackGetAttributesResponse get_attributes(

@@ -90,8 +90,10 @@ std::vector<std::shared_ptr<Inode>> Delegations::server_lost() {
 }
 
 initiator::CallbackAnswer Delegations::recall(const std::shared_ptr<Inode>& inode,
-                                              const nfs4::FileHandle& handle, const nfs4::Stateid& stateid) {
-  const Inode::Holds holds = inode ? inode->holds_delegation(stateid) : Inode::Holds::kNo;
+                                              const nfs4::FileHandle& handle, const nfs4::Stateid& stateid,
+                                              bool may_be_new) {
+  Inode::Holds holds = inode ? inode->holds_delegation(stateid) : Inode::Holds::kNo;
+  if (holds == Inode::Holds::kNo && may_be_new) holds = Inode::Holds::kPerhapsSoon;
   if (holds == Inode::Holds::kPerhapsSoon) {
     // If the server has enough of asking it revokes it, and it is freed by this memory.
     closes_.revoked().remove(stateid);

@@ -42,11 +42,25 @@ class Delegations {
   // The server has lost its state: the same of all but those under which locks are decided here, or data is held. These
   // are to be reclaimed, or ended.
   std::vector<std::shared_ptr<Inode>> server_lost();
+  // Asked before the file of a recall is looked for: the answer that creates it may be taken in between.
+  bool is_creating() const { return creating_ > 0; }
+  // While one lives, an OPEN is under way that creates a file and may bring a delegation of it: nobody knows yet of which.
+  class Creating {
+   public:
+    explicit Creating(Delegations& delegations) : delegations_(delegations) { ++delegations_.creating_; }
+    ~Creating() { --delegations_.creating_; }
+    Creating(const Creating&) = delete;
+    Creating& operator=(const Creating&) = delete;
+
+   private:
+    Delegations& delegations_;
+  };
   // CB_RECALL (RFC 8881, 20.2) of a file that the kernel knows, or of none (null). One that is not known here came with
   // an answer that nobody was there to take any more, and is returned as well. BAD_STATEID: that answer may still
-  // arrive; the server asks again.
+  // arrive; the server asks again. `may_be_new`: is_creating() said so.
   initiator::CallbackAnswer recall(const std::shared_ptr<Inode>& inode, const nfs4::FileHandle& handle,
-                                   const nfs4::Stateid& stateid);
+                                   const nfs4::Stateid& stateid,
+                                   bool may_be_new = false);
   // CB_RECALL_ANY (20.6): no more than so many are to stay.
   void keep(size_t count);
 
@@ -72,6 +86,7 @@ class Delegations {
   std::unordered_map<const Inode*, Order::iterator> places_;
   Counts counts_;
   uint64_t era_ = 0;
+  std::atomic<size_t> creating_ = 0;
 };
 
 }  // namespace pnfsrdma::fuse_client

@@ -223,6 +223,7 @@ int FileSystem::call_create(fuse_req_t request, fuse_ino_t parent, const char* n
 void FileSystem::create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode,
                         fuse_file_info* info) {
   (void)second_opens_.take(fuse_req_ctx(request)->pid);
+  const Delegations::Creating creating(parts_.delegations);
   const Question question = ask(nullptr);
   OpenAnswer answer;
   bool delegates = wants_new(info->flags);

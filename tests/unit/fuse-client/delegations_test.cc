@@ -94,6 +94,19 @@ TEST_F(DelegationsTest, WhatWasAskedForBeforeTheStateWasInDoubtIsReturned) {
 }
 
 // The server tells of a recall only once: whoever answers it has to find what it is about.
+// It would be returned, and then used.
+TEST_F(DelegationsTest, ARecallOfAFileThatIsBeingCreatedWaitsForTheAnswer) {
+  Delegations delegations(*closes_);
+  const nfs4::FileHandle handle(as_bytes("new"));
+  {
+    const Delegations::Creating creating(delegations);
+    const bool may_be_new = delegations.is_creating();
+    EXPECT_EQ(delegations.recall(nullptr, handle, stateid(1), may_be_new).status, Status::kBadStateid);
+  }
+  EXPECT_FALSE(delegations.is_creating());
+  EXPECT_EQ(delegations.recall(nullptr, handle, stateid(1), false).status, Status::kOk);
+}
+
 TEST_F(DelegationsTest, ARecallIsNotLostBesideTheAnswer) {
   Delegations delegations(*closes_);
   for (uint8_t number = 1; number < 100; ++number) {
