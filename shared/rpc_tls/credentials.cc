@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shared/rpc_tls/credentials.h"
 
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -11,6 +12,7 @@
 
 #include "shared/rpc/limits.h"
 #include "shared/rpc/tls.h"
+#include "shared/rpc_tls/key_exchange.h"
 
 namespace pnfsrdma::rpc_tls {
 namespace {
@@ -109,6 +111,21 @@ Result<std::shared_ptr<const Credentials>> Credentials::load(Role role, const Fi
   auto loaded = std::shared_ptr<Credentials>(new Credentials(role, std::move(context), std::move(peers)));
   loaded->days_left_ = days;
   return std::shared_ptr<const Credentials>(std::move(loaded));
+}
+
+Result<std::shared_ptr<const Credentials>> Credentials::of_key(Role role, SharedKey key) {
+  ERR_clear_error();
+  Context context(SSL_CTX_new(role == Role::kServer ? TLS_server_method() : TLS_client_method()));
+  if (!context) return fail(ENOMEM, "SSL_CTX_new");
+  limit_to_rfc(context.get(), role);
+  if (!use_shared_keys(context.get(), role)) return fail(ENOMEM, "SSL_CTX of a shared key");
+  auto made = std::shared_ptr<Credentials>(new Credentials(role, std::move(context), {}));
+  made->key_ = std::move(key);
+  return std::shared_ptr<const Credentials>(std::move(made));
+}
+
+Credentials::~Credentials() {
+  if (key_) OPENSSL_cleanse(key_->secret.data(), key_->secret.size());
 }
 
 bool Credentials::permits(const std::vector<std::string>& names) const {

@@ -13,6 +13,11 @@ Result<std::shared_ptr<Endpoint>> Endpoint::open(Role role, const Files& files,
   return std::shared_ptr<Endpoint>(new Endpoint(std::move(loaded)));
 }
 
+Result<std::shared_ptr<Endpoint>> Endpoint::open_key(Role role, SharedKey key) {
+  TRY_ASSIGN(auto made, Credentials::of_key(role, std::move(key)));
+  return std::shared_ptr<Endpoint>(new Endpoint(std::move(made)));
+}
+
 Result<> Endpoint::reload(const Files& files, std::vector<std::string> peers) {
   TRY_ASSIGN(credentials_, Credentials::load(credentials_->role(), files, std::move(peers)));
   return {};

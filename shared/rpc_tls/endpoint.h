@@ -19,6 +19,9 @@ class Endpoint final : public rpc::TlsEndpoint, public std::enable_shared_from_t
   static Result<std::shared_ptr<Endpoint>> open(Role role, const Files& files,
                                                 std::vector<std::string> peers = {});
 
+  // By a key that both sides have, in place of certificates.
+  static Result<std::shared_ptr<Endpoint>> open_key(Role role, SharedKey key);
+
   // Reads the files again, or others. An error changes nothing.
   Result<> reload(const Files& files, std::vector<std::string> peers = {});
 

@@ -9,10 +9,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "shared/base/check.h"
 #include "shared/rpc/limits.h"
+#include "shared/rpc_tls/key_exchange.h"
 #include "shared/rpc_tls/peer_names.h"
 
 namespace pnfsrdma::rpc_tls {
@@ -62,6 +64,12 @@ bool is_refusal(int reason) {
     default:
       return false;
   }
+}
+
+// The same of a key: OpenSSL has named another alert for it in each of its versions.
+bool is_refusal_of_key(int reason) {
+  const int alert = reason - SSL_AD_REASON_OFFSET;
+  return is_refusal(reason) || alert == SSL_AD_ILLEGAL_PARAMETER || alert == SSL_AD_UNKNOWN_PSK_IDENTITY;
 }
 
 }  // namespace
@@ -149,12 +157,15 @@ Result<> Session::prepare(const std::string& peer) {
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);
   SSL_set_app_data(ssl_.get(), this);
-  SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, verify);
-  if (credentials_->role() == Role::kServer) {
-    SSL_set_accept_state(ssl_.get());
-    return {};
+  set_state();
+  if (by_key()) {
+    SSL_set_verify(ssl_.get(), SSL_VERIFY_NONE, nullptr);  // check_peer() sees to it that the key was used
+    return SSL_set_ex_data(ssl_.get(), credentials_index(), const_cast<Credentials*>(credentials_.get())) == 1
+               ? Result<>()
+               : fail(ENOMEM, "a TLS session");
   }
-  SSL_set_connect_state(ssl_.get());
+  SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, verify);
+  if (credentials_->role() == Role::kServer) return {};
   // RFC 9289, 5.2.1: the name or the address that was dialled, never the common name, no wildcards.
   X509_VERIFY_PARAM* const wanted = SSL_get0_param(ssl_.get());
   X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NO_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
@@ -164,6 +175,11 @@ Result<> Session::prepare(const std::string& peer) {
                              X509_VERIFY_PARAM_set1_host(wanted, peer.c_str(), peer.size()) == 1;
   if (!set) return fail(EINVAL, "\"" + peer + "\" is no name that a certificate could have");
   return {};
+}
+
+void Session::set_state() {
+  credentials_->role() == Role::kServer ? SSL_set_accept_state(ssl_.get())
+                                        : SSL_set_connect_state(ssl_.get());
 }
 
 // Behind OpenSSL's own look at the chain.
@@ -194,13 +210,26 @@ Result<bool> Session::handshake(ByteSpan came) {
   return false;
 }
 
-Result<bool> Session::check_peer() {
-  const unsigned char* protocol = nullptr;
+std::string_view Session::protocol() const {
+  const unsigned char* name = nullptr;
   unsigned size = 0;
-  SSL_get0_alpn_selected(ssl_.get(), &protocol, &size);
-  const std::string_view selected(reinterpret_cast<const char*>(protocol), size);
+  SSL_get0_alpn_selected(ssl_.get(), &name, &size);
+  return {reinterpret_cast<const char*>(name), size};
+}
+
+Result<bool> Session::check_peer() {
+  if (by_key()) {
+    if (protocol() != rpc::kAlpnProtocol || SSL_session_reused(ssl_.get()) != 1 ||
+        SSL_version(ssl_.get()) != TLS1_3_VERSION)
+      return fail(EACCES, "the TLS handshake failed: the peer did not use the key");
+    const std::string& identity = credentials_->key()->identity;
+    peer_ = {.subject = "whoever has the key of " + identity, .names = {identity}};
+    established_ = true;
+    return true;
+  }
   X509* const certificate = SSL_get0_peer_certificate(ssl_.get());
-  if (selected != rpc::kAlpnProtocol || certificate == nullptr || SSL_version(ssl_.get()) != TLS1_3_VERSION) {
+  if (protocol() != rpc::kAlpnProtocol || certificate == nullptr ||
+      SSL_version(ssl_.get()) != TLS1_3_VERSION) {
     return fail(
         EPROTO,
         "the TLS handshake failed: the peer does not speak \"sunrpc\" (ALPN), or shows no certificate");
@@ -227,6 +256,10 @@ std::unexpected<Error> Session::failure(const char* what) {
     return fail(EACCES,
                 why + "the peer's certificate is not taken: " + X509_verify_cert_error_string(verified));
   why += text == nullptr ? "it broke off" : text;
+  if (by_key() && !established_) {
+    if (reason == SSL_R_BINDER_DOES_NOT_VERIFY) return fail(EACCES, why + ": the peer's key is another one");
+    if (is_refusal_of_key(reason)) return fail(EACCES, why + ": the peer does not take our key");
+  }
   if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) return fail(EACCES, why);
   if (is_refusal(reason)) return fail(EACCES, why + ": the peer does not take our certificate");
   return fail(EPROTO, why);
@@ -298,6 +331,7 @@ Result<> Session::reassess() const {
   if (!established_) return {};
   const auto& now = endpoint_->credentials();
   if (now == credentials_) return {};
+  if (by_key()) return fail(EACCES, "the key is another one now");
   const Owned<X509_STORE_CTX, X509_STORE_CTX_free> look(X509_STORE_CTX_new());
   X509* const certificate = SSL_get0_peer_certificate(ssl_.get());
   ERR_clear_error();

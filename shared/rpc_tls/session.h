@@ -41,7 +41,10 @@ class Session final : public rpc::TlsSession {
   Session(std::shared_ptr<Endpoint> endpoint, std::shared_ptr<const Credentials> credentials)
       : endpoint_(std::move(endpoint)), credentials_(std::move(credentials)) {}
   Result<> prepare(const std::string& peer);
+  void set_state();
+  bool by_key() const { return credentials_->key().has_value(); }
   Result<bool> check_peer();
+  std::string_view protocol() const;
   void offer(ByteSpan came);
   void keep_rest();
   std::unexpected<Error> failure(const char* what);
