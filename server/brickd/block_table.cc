@@ -267,6 +267,27 @@ Status BlockTable::erase(uint64_t first, uint64_t count, SteadyTime now) {
   return Status::kOk;
 }
 
+std::vector<Run> BlockTable::allocated_by(uint64_t epoch) const {
+  std::vector<Run> runs;
+  for (const auto& [logical, number] : index_) {
+    if (blocks_[number].owner != epoch) continue;
+    const bool joins =
+        !runs.empty() && runs.back().logical + runs.back().count * geometry_.block_size == logical;
+    joins ? static_cast<void>(++runs.back().count) : runs.push_back({logical, 1});
+  }
+  return runs;
+}
+
+uint64_t BlockTable::free_address(uint64_t count) const {
+  const uint64_t size = geometry_.block_size;
+  uint64_t at = 0;
+  for (const auto& [logical, number] : index_) {
+    if ((logical - at) / size >= count) break;
+    at = logical + size;
+  }
+  return at;
+}
+
 std::expected<std::vector<Piece>, Status> BlockTable::resolve(uint64_t logical, uint64_t length) const {
   if (length == 0 || logical > std::numeric_limits<uint64_t>::max() - length)
     return std::unexpected(Status::kInvalid);

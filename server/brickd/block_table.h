@@ -74,6 +74,13 @@ class BlockTable {
   Status erase(uint64_t first, uint64_t count, SteadyTime now);  // kBusy
   std::vector<ByteSpan> take_touched();
 
+  // Blocks that were allocated by a call with this epoch (AllocArguments), in order of their addresses. Looks at all.
+  std::vector<Run> allocated_by(uint64_t epoch) const;
+  // The lowest address from which on so many addresses of blocks are free. No block is near the end of the addresses.
+  uint64_t free_address(uint64_t count) const;
+  // Behind the highest address of a block.
+  uint64_t end_address() const { return index_.empty() ? 0 : index_.rbegin()->first + geometry_.block_size; }
+
   // Every byte of the range lies in an allocated block: the pieces in order. kInvalid, kNotFound.
   std::expected<std::vector<Piece>, Status> resolve(uint64_t logical, uint64_t length) const;
   ListResult list(uint64_t from, uint32_t limit) const;

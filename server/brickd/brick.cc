@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/brickd/brick.h"
 
+#include "server/brickd/blocks_server.h"
+#include "server/brickd/blocks_service.h"
 #include "server/brickd/boot_id.h"
 #include "server/brickd/committer.h"
 #include "server/brickd/control_server.h"
@@ -22,6 +24,7 @@
 #include "shared/nfs4/pmem_layout.h"
 #include "shared/rdma/transport.h"
 #include "shared/rpc/universal_address.h"
+#include "shared/rpc_tls/endpoint.h"
 
 namespace pnfsrdma::brick {
 namespace {
@@ -74,6 +77,22 @@ class Brick::Parts {
     service.advertised().incarnation = random.next_u64();
     service.advertised().grants_max = options.limits.grants_per_session;
     service.advertised().flush_methods = nfs4::kFlushCommitMessage | nfs4::kFlushLayoutCommit;
+    if (pool->superblock().has_owner_by_key()) serve_blocks(random, options.lease);
+  }
+
+  Result<> check_for_mds() const {
+    if (!blocks) return {};
+    return fail(EPERM, "the partition has an owner by a key: it is not for an MDS");
+  }
+
+  void serve_blocks(Random& random, Milliseconds lease_of_attachments) {
+    const format::Ownership& ownership = pool->superblock().content().ownership;
+    blocks = std::make_unique<BlocksService>(BlocksService::Parts{loop, *pool, committer, zeroer, sessions,
+                                                                  data, gate, random, service.advertised()},
+                                             lease_of_attachments);
+    auto key = rpc_tls::Endpoint::open_key(rpc_tls::Role::kServer, {ownership.name.data(), ownership.secret});
+    if (!key) return log_error("brick", "owner-key error=\"{}\"", key.error().to_string());
+    owners = std::make_unique<BlocksServer>(loop, *blocks, *std::move(key));
   }
 
   // Before the members whose threads still flush.
@@ -119,6 +138,8 @@ class Brick::Parts {
   MdsLease lease;
   ControlService service;
   ControlServer server;
+  std::unique_ptr<BlocksService> blocks;  // these two: of a partition with an owner of its own
+  std::unique_ptr<BlocksServer> owners;
   std::vector<std::unique_ptr<rdma::Listener>> listeners;
 };
 
@@ -174,7 +195,19 @@ Result<std::string> Brick::listen_data(rdma::Transport& transport, const DataEnd
   return address;
 }
 
+bool Brick::has_owner_by_key() const {
+  return parts_->pool->superblock().has_owner_by_key();
+}
+
+Result<std::string> Brick::serve_owner(const std::string& address) {
+  if (!parts_->owners) return fail(EPERM, "the pool has no owner by a key: it is for an MDS");
+  TRY_ASSIGN(std::string bound, parts_->owners->listen(address));
+  log_info("brick", "owner address={} key=required", bound);
+  return bound;
+}
+
 Result<> Brick::serve_control_unix(const std::string& path) {
+  TRY(parts_->check_for_mds());
   const auto address = parts_->server.listen("unix:" + path);
   if (!address && address.error().number() == ENOENT) {
     return fail(ENOENT, "listen on " + path + " (make its folder, or set control.unix to another path)");
@@ -186,6 +219,7 @@ Result<> Brick::serve_control_unix(const std::string& path) {
 
 Result<std::string> Brick::serve_control_tcp(const std::string& address,
                                              std::shared_ptr<rpc::TlsEndpoint> tls) {
+  TRY(parts_->check_for_mds());
   const bool protects = tls != nullptr;
   TRY_ASSIGN(std::string bound, parts_->server.listen(address, std::move(tls)));
   if (protects) {

@@ -74,6 +74,11 @@ class Brick {
   Result<> serve_control_unix(const std::string& path);
   Result<std::string> serve_control_tcp(const std::string& address,
                                         std::shared_ptr<rpc::TlsEndpoint> tls = nullptr);
+  // Whether it is a partition with an owner of its own.
+  bool has_owner_by_key() const;
+  // Of a partition with an owner of its own, in place of the control program: the owner's (blocks_protocol.h), for
+  // whoever has the key. "host:port", or "unix:/path", which anybody may knock at.
+  Result<std::string> serve_owner(const std::string& address);
   // Ends the control connections of those whom `tls` would not let in any more.
   void reassess_tls();
 

@@ -8,6 +8,7 @@
 
 #include "server/brickd/block_table.h"
 #include "server/brickd/config.h"
+#include "server/brickd/partition_command.h"
 #include "server/brickd/superblock.h"
 #include "shared/pmem/mapping.h"
 #include "shared/pmem/page_persistence.h"
@@ -63,7 +64,9 @@ class TableCheck {
 
   void check_used(uint64_t block, const format::Record& record) {
     if (record.logical % superblock_.block_size != 0) problem(block, "its logical address is misaligned");
-    if (record.owner > superblock_.epoch) problem(block, "it belongs to an epoch nobody has claimed");
+    const bool by_mds = superblock_.version < format::kVersion;
+    if (by_mds && record.owner > superblock_.epoch)
+      problem(block, "it belongs to an epoch nobody has claimed");
     const auto [other, first] = seen_.emplace(record.logical, block);
     if (!first) {
       problem(block,
@@ -103,7 +106,7 @@ Result<CheckReport> check_pool(MutableByteSpan pool) {
 }
 
 int run_check(const Config& config) {
-  const auto mapping = pmem::Mapping::open(config.pool.path);
+  const auto mapping = open_pool_memory(config);
   if (!mapping) {
     fmt::print(stderr, "pnfsrdma-brickd: {}\n", mapping.error().to_string());
     return 2;

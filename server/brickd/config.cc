@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "shared/brick/partition_key.h"
 #include "shared/brick/protocol.h"
 #include "shared/rpc/socket_address.h"
 
@@ -27,6 +28,7 @@ template <typename ConfigType, typename Visitor>
 void for_each_key(ConfigType& config, Visitor&& visit) {
   visit("pool", "path", config.pool.path);
   visit("pool", "size", config.pool.size);
+  visit("pool", "partition", config.pool.partition);
   visit("pool", "create", config.pool.create);
   visit("pool", "durability", config.pool.durability);
   visit("control", "unix", config.control.unix_path);
@@ -139,6 +141,10 @@ Result<> check(const Config& config) {
     return fail(EINVAL, "pool.create needs pool.size: set the size of the file, for example \"4G\"");
   if (config.pool.create && is_device(config.pool.path))
     return fail(EINVAL, "pool.create is for files; make a pool of a device with --format");
+  if (!config.pool.partition.empty() && !is_partition_name(config.pool.partition))
+    return fail(EINVAL, "pool.partition must be 1 to 63 letters, digits, '.', '_' and '-'");
+  if (!config.pool.partition.empty() && config.pool.create)
+    return fail(EINVAL, "pool.create makes no partitions: pnfsrdma-brickd partition format and create do");
   TRY(one_of("pool.durability", config.pool.durability, {"power", "process"}));
   TRY(one_of("data.crc", config.data.crc, {"auto", "on", "off"}));
   TRY(one_of("log_level", config.log_level, {"debug", "info", "warning", "error", "off"}));

@@ -17,6 +17,7 @@ struct Config {
   struct PoolConfig {
     std::string path;                  // a file, or a device DAX device
     std::string size;                  // of a file to be made by --format: "4G"; empty: as it is
+    std::string partition;             // of it, by name; empty: all of it is one pool
     bool create = false;               // made at start, with that size, if there is no such file
     std::string durability = "power";  // of a plain file: "power" (msync) or "process" (page cache only)
   } pool;

@@ -19,6 +19,14 @@ constexpr uint64_t mix(uint64_t value) {
   return value ^ (value >> 31);
 }
 
+std::array<std::byte, 8> front_of_digest(const void* bytes, size_t size) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(static_cast<const unsigned char*>(bytes), size, digest.data());
+  std::array<std::byte, 8> front;
+  std::memcpy(front.data(), digest.data(), front.size());
+  return front;
+}
+
 }  // namespace
 
 uint32_t record_checksum(const Record& record, uint64_t block, const std::array<std::byte, 16>& uuid) {
@@ -32,11 +40,11 @@ uint32_t record_checksum(const Record& record, uint64_t block, const std::array<
 }
 
 std::array<std::byte, 8> superblock_checksum(const Superblock& superblock) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(&superblock), offsetof(Superblock, checksum), digest.data());
-  std::array<std::byte, 8> front;
-  std::memcpy(front.data(), digest.data(), front.size());
-  return front;
+  return front_of_digest(&superblock, offsetof(Superblock, checksum));
+}
+
+std::array<std::byte, 8> label_checksum(const Label& label) {
+  return front_of_digest(&label, offsetof(Label, checksum));
 }
 
 }  // namespace pnfsrdma::brick::format

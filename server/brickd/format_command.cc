@@ -43,28 +43,28 @@ Result<> preallocate(int fd, const std::string& path, uint64_t size) {
 }
 
 // An earlier pool's superblock must not be seen again, and every byte shall read as zero: so from nothing.
-Result<> make_file(int fd, const Config& config, uint64_t old_size, bool force) {
-  const std::string& path = config.pool.path;
+Result<> make_file(int fd, const std::string& path, const std::string& wanted, uint64_t old_size,
+                   bool force) {
   if (old_size > 0 && !force) {
     return fail(EEXIST, path + " exists and is not empty; --force destroys it and all data in it");
   }
   uint64_t size = old_size;
-  if (!config.pool.size.empty()) {
-    TRY_ASSIGN(size, parse_size(config.pool.size));
+  if (!wanted.empty()) {
+    TRY_ASSIGN(size, parse_size(wanted));
   }
   if (size == 0)
     return fail(EINVAL, "pool.size is missing: set the size of " + path + ", for example \"4G\"");
   size -= size % kBlockSize;
   if (format::blocks_that_fit(size, kBlockSize) == 0) {
-    return fail(EINVAL, fmt::format("pool.size {} is too small: a pool takes at least 4M", config.pool.size));
+    return fail(EINVAL, fmt::format("pool.size {} is too small: a pool takes at least 4M", wanted));
   }
   if (ftruncate(fd, 0) != 0) return std::unexpected(Error::from_errno("truncate " + path));
   return preallocate(fd, path, size);
 }
 
-// True when the file was made anew, so that all of it is zero.
-Result<bool> prepare(const Config& config, bool force) {
-  const std::string& path = config.pool.path;
+}  // namespace
+
+Result<bool> prepare_file(const std::string& path, const std::string& size, bool force) {
   const FileDescriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return std::unexpected(Error::from_errno("open " + path));
   struct stat status{};
@@ -73,18 +73,16 @@ Result<bool> prepare(const Config& config, bool force) {
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return fail(EWOULDBLOCK, "lock " + path + ": a pnfsrdma-brickd has this pool open; stop it first");
   }
-  TRY(make_file(fd.get(), config, static_cast<uint64_t>(status.st_size), force));
+  TRY(make_file(fd.get(), path, size, static_cast<uint64_t>(status.st_size), force));
   return true;
 }
-
-}  // namespace
 
 pmem::FileFlush file_flush_of(const Config& config) {
   return config.pool.durability == "process" ? pmem::FileFlush::kPageCache : pmem::FileFlush::kSync;
 }
 
 Result<> format_pool(const Config& config, bool force, Random& random) {
-  TRY_ASSIGN(const bool fresh, prepare(config, force));
+  TRY_ASSIGN(const bool fresh, prepare_file(config.pool.path, config.pool.size, force));
   TRY_ASSIGN(const auto mapping, pmem::Mapping::open(config.pool.path));
   const auto persistence = mapping->make_persistence(file_flush_of(config));
   const Pool::FormatOptions options{.block_size = kBlockSize, .force = force, .known_zero = fresh};

@@ -13,6 +13,10 @@ namespace pnfsrdma::brick {
 // (EEXIST) unless `force`.
 Result<> format_pool(const Config& config, bool force, Random& random);
 
+// Makes the file for it if there is none, of `size` ("4G"), preallocated and zero; one with content is refused (EEXIST)
+// unless `force`. True: it was made so. False: it is a device.
+Result<bool> prepare_file(const std::string& path, const std::string& size, bool force);
+
 // How the configuration wants a plain file flushed.
 pmem::FileFlush file_flush_of(const Config& config);
 

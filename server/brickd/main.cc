@@ -14,6 +14,7 @@
 #include "server/brickd/control_tls.h"
 #include "server/brickd/first_pool.h"
 #include "server/brickd/format_command.h"
+#include "server/brickd/partition_command.h"
 #include "server/brickd/pool.h"
 #include "server/brickd/rdma_doors.h"
 #include "server/service/journal.h"
@@ -68,12 +69,21 @@ void tell_what_it_is(const Config& config, const pmem::Mapping& mapping) {
 }
 
 Result<std::unique_ptr<Pool>> open_pool(const Config& config, const Clock& clock) {
-  TRY_ASSIGN(auto mapping, pmem::Mapping::open(config.pool.path));
+  TRY_ASSIGN(auto mapping, open_pool_memory(config));
   tell_what_it_is(config, *mapping);
   auto persistence = mapping->make_persistence(file_flush_of(config));
   auto pool = Pool::open(std::move(mapping), std::move(persistence), clock.now());
   if (!pool) return std::unexpected(pool.error().in(config.pool.path));
   return pool;
+}
+
+// The key decides who is let in, on both.
+Result<> open_owners_doors(Brick& brick, const Config& config) {
+  if (config.control.tls.wanted())
+    return fail(EINVAL, "control.tls is for an MDS: this partition has an owner, who is let in by the key");
+  if (!config.control.unix_path.empty()) TRY(brick.serve_owner("unix:" + config.control.unix_path));
+  if (!config.control.tcp.empty()) TRY(brick.serve_owner(config.control.tcp));
+  return {};
 }
 
 Result<> open_doors(Brick& brick, rdma::Transport& iwarp, const ControlTls& tls, const Config& config) {
@@ -87,6 +97,7 @@ Result<> open_doors(Brick& brick, rdma::Transport& iwarp, const ControlTls& tls,
       TRY(brick.listen_data(iwarp, {.listen = address, .advertise = config.data.advertise}));
     }
   }
+  if (brick.has_owner_by_key()) return open_owners_doors(brick, config);
   if (!config.control.unix_path.empty()) TRY(brick.serve_control_unix(config.control.unix_path));
   if (!config.control.tcp.empty()) TRY(brick.serve_control_tcp(config.control.tcp, tls.endpoint()));
   return {};
@@ -172,7 +183,9 @@ int run(const CommandLine& line) {
   }
   if (line.check) return run_check(*config);
   Result<> result;
-  if (line.format) {
+  if (line.format && !config->pool.partition.empty()) {
+    result = fail(EINVAL, "pool.partition is set: partitions are made by pnfsrdma-brickd partition create");
+  } else if (line.format) {
     SystemRandom random;
     result = format_pool(*config, line.force, random);
   } else {
@@ -190,11 +203,17 @@ int main(int count, char** arguments) {
   pnfsrdma::brick::CommandLine line;
   CLI::App app("pnfsrdma-brickd: serves persistent memory to clients by RDMA, as its MDS requests.");
   app.set_version_flag("--version,-V", pnfsrdma::version_text("pnfsrdma-brickd"));
-  app.add_option("--config,-c", line.config, "JSON configuration file: pnfsrdma.json(5)")->required();
+  app.add_option("--config,-c", line.config, "JSON configuration file: pnfsrdma.json(5)");
   app.add_flag("--print-config", line.print_config, "print the configuration with all defaults and exit");
   app.add_flag("--format", line.format, "create the pool (a file of pool.size, or the device) and exit");
   app.add_flag("--force", line.force, "with --format: destroy an existing pool");
   app.add_flag("--check", line.check, "check the pool and exit: 0 sound, 1 problems, 2 cannot be opened");
+  pnfsrdma::brick::PartitionCommand partition(app);
   CLI11_PARSE(app, count, arguments);
+  if (partition.asked()) {
+    const auto done = partition.run();
+    return done ? 0 : pnfsrdma::brick::complain(done.error());
+  }
+  if (line.config.empty()) return pnfsrdma::brick::complain({EINVAL, "--config is required"});
   return pnfsrdma::brick::run(line);
 }

@@ -24,6 +24,10 @@ Result<> Pool::format(MutableByteSpan bytes, pmem::Persistence& persistence, con
     return fail(EEXIST, "there is a formatted pool already; --force destroys it and all data in it");
   }
   format::Superblock superblock;
+  if (options.ownership) {
+    superblock.version = format::kVersion;
+    superblock.ownership = *options.ownership;
+  }
   superblock.block_size = options.block_size;
   superblock.block_count = format::blocks_that_fit(bytes.size(), options.block_size);
   if (superblock.block_count == 0) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "server/brickd/block_table.h"
@@ -23,6 +24,7 @@ class Pool {
     uint64_t block_size = kBlockSize;
     bool force = false;       // overwrite a pool that is there
     bool known_zero = false;  // every byte is known to be zero on the medium: blocks begin clean
+    std::optional<format::Ownership> ownership{};  // none: an MDS claims it
   };
   // Writes a new superblock and table. EEXIST: formatted already; ENOSPC: too small for one block.
   static Result<> format(MutableByteSpan bytes, pmem::Persistence& persistence, const FormatOptions& options,

@@ -190,6 +190,19 @@ ExposeResult SessionTable::expose(const ExposeArguments& arguments) {
   return result;
 }
 
+ExposeResult SessionTable::describe(uint64_t client, const std::vector<uint64_t>& grants) const {
+  const auto session = sessions_.find(client);
+  if (session == sessions_.end()) return {Status::kNotFound};
+  Connection* const connection = session->second.connection.get();
+  ExposeResult result{.connection = connection == nullptr ? 0 : connection->number()};
+  for (const uint64_t number : grants) {
+    const auto found = session->second.grants.find(number);
+    if (found != session->second.grants.end())
+      result.grants.push_back(SessionTable::describe(number, found->second, connection));
+  }
+  return result;
+}
+
 void SessionTable::withdraw(uint64_t client, const std::vector<uint64_t>& grants, Done done) {
   Session* session = find(client);
   if (session == nullptr) return when_ended_are_dead(std::move(done));

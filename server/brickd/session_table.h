@@ -54,6 +54,9 @@ class SessionTable {
   // Always calls `done`, when the handles are dead.
   void withdraw(uint64_t client, const std::vector<uint64_t>& grants, Done done);
 
+  // Of an open session, what it has been granted by these numbers.
+  ExposeResult describe(uint64_t client, const std::vector<uint64_t>& grants) const;
+
   SessionsResult list() const;
   GrantsResult list_grants(uint64_t client, uint64_t after) const;
   size_t sessions() const { return sessions_.size(); }

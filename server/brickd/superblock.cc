@@ -23,6 +23,11 @@ format::Superblock load(ByteSpan pool, unsigned copy) {
   return content;
 }
 
+bool is_label(const format::Superblock& content) {
+  return content.magic == format::kMagic && content.version == format::kVersion &&
+         content.size == sizeof(format::Label);
+}
+
 bool is_whole(const format::Superblock& content) {
   return content.magic == format::kMagic && content.version >= 1 && content.size == sizeof content &&
          content.checksum == format::superblock_checksum(content);
@@ -57,6 +62,10 @@ Result<Superblock> Superblock::open(MutableByteSpan pool, pmem::Persistence& per
   if (!looks_formatted(pool)) {
     return fail(EINVAL, "no pool found (no superblock): format it with pnfsrdma-brickd --format");
   }
+  if (is_label(load(pool, 0)) || is_label(load(pool, 1)))
+    return fail(
+        EINVAL,
+        "split into partitions: set pool.partition to the name of one (pnfsrdma-brickd partition list)");
   std::optional<unsigned> current;
   unsigned damaged = 0;
   for (unsigned copy = 0; copy < format::kSuperblockCopies; ++copy) {
@@ -107,6 +116,12 @@ ByteSpan Superblock::set_claim(uint64_t epoch, const std::string& owner) {
 
 ByteSpan Superblock::add_unsafe_event() {
   ++content_.unsafe_events;
+  return store();
+}
+
+ByteSpan Superblock::set_ownership(const format::Ownership& ownership) {
+  CHECK(has_owner_by_key());
+  content_.ownership = ownership;
   return store();
 }
 

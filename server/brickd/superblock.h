@@ -20,7 +20,7 @@ class Superblock {
   // EINVAL: not a pool of ours; EPROTO: of a newer version; EUCLEAN: both copies damaged, or sizes that
   // cannot be.
   static Result<Superblock> open(MutableByteSpan pool, pmem::Persistence& persistence);
-  // Makes both copies, durably. The caller fills uuid and sizes.
+  // Makes both copies, durably. The caller fills uuid and sizes, and who owns it.
   static Result<> write_new(MutableByteSpan pool, pmem::Persistence& persistence, format::Superblock content);
   // A pool of ours, whole or damaged, older or newer?
   static bool looks_formatted(ByteSpan pool);
@@ -28,11 +28,14 @@ class Superblock {
   const format::Superblock& content() const { return content_; }
   uint64_t epoch() const { return content_.epoch; }
   std::string owner() const;
+  // Not an MDS's: whoever has the key owns it.
+  bool has_owner_by_key() const { return content_.version >= format::kVersion; }
   // Copies that failed their checksum when the pool was opened: 0 or 1.
   unsigned damaged_copies() const { return damaged_copies_; }
 
   ByteSpan set_claim(uint64_t epoch, const std::string& owner);
   ByteSpan add_unsafe_event();
+  ByteSpan set_ownership(const format::Ownership& ownership);
 
  private:
   Superblock(MutableByteSpan pool, pmem::Persistence& persistence, unsigned current, unsigned damaged_copies);

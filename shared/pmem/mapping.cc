@@ -86,18 +86,19 @@ class LinePersistence final : public Persistence {
 
 class FileMapping final : public Mapping {
  public:
-  FileMapping(FileDescriptor fd, Map map, Medium medium)
+  FileMapping(FileDescriptor fd, Map map, Medium medium, uint64_t offset)
       : Mapping({static_cast<std::byte*>(pmem2_map_get_address(map.get())), pmem2_map_get_size(map.get())},
                 medium),
         fd_(std::move(fd)),
-        map_(std::move(map)) {
+        map_(std::move(map)),
+        offset_(offset) {
     // Advice that the kernel does not take costs speed only.
     if (medium.kind == Kind::kFile) (void)madvise(bytes().data(), bytes().size(), MADV_RANDOM);
   }
 
   void read_ahead(ByteSpan range) const override {
     if (medium().kind != Kind::kFile) return;
-    const auto at = static_cast<off_t>(range.data() - bytes().data());
+    const auto at = static_cast<off_t>(offset_) + (range.data() - bytes().data());
     (void)posix_fadvise(fd_.get(), at, static_cast<off_t>(range.size()), POSIX_FADV_WILLNEED);
   }
 
@@ -109,7 +110,7 @@ class FileMapping final : public Mapping {
     if (what.kind == Kind::kDeviceDax) return std::make_unique<UnflushedPersistence>(Durability::kVolatile);
     if (file_flush == FileFlush::kPageCache)
       return std::make_unique<UnflushedPersistence>(Durability::kProcess);
-    return std::make_unique<SyncPersistence>(fd_.get(), bytes().data());
+    return std::make_unique<SyncPersistence>(fd_.get(), bytes().data(), offset_);
   }
 
  private:
@@ -122,6 +123,7 @@ class FileMapping final : public Mapping {
 
   FileDescriptor fd_;
   Map map_;
+  const uint64_t offset_;  // in the file
 };
 
 class AnonymousMapping final : public Mapping {
@@ -140,35 +142,89 @@ std::unexpected<Error> pmem_error(int answer, const std::string& what) {
   return fail(number, fmt::format("{} ({})", what, pmem2_errormsg()));
 }
 
-Result<Map> map_whole(int fd, const std::string& path) {
+Result<Source> source_of(int fd, const std::string& path) {
+  pmem2_source* source = nullptr;
+  if (const int answer = pmem2_source_from_fd(&source, fd))
+    return pmem_error(answer, "libpmem2 source " + path);
+  return Source(source);
+}
+
+// `window`: none: all of it.
+Result<Map> map(int fd, const std::string& path, const Window* window) {
   pmem2_config* config = nullptr;
   if (const int answer = pmem2_config_new(&config)) return pmem_error(answer, "libpmem2 configuration");
   const Config owned_config(config);
   if (const int answer = pmem2_config_set_required_store_granularity(config, PMEM2_GRANULARITY_PAGE)) {
     return pmem_error(answer, "libpmem2 granularity");
   }
-  pmem2_source* source = nullptr;
-  if (const int answer = pmem2_source_from_fd(&source, fd))
-    return pmem_error(answer, "libpmem2 source " + path);
-  const Source owned_source(source);
+  if (window != nullptr) {
+    if (const int answer = pmem2_config_set_offset(config, window->offset))
+      return pmem_error(answer, "libpmem2 offset");
+    if (const int answer = pmem2_config_set_length(config, window->length))
+      return pmem_error(answer, "libpmem2 length");
+  }
+  TRY_ASSIGN(const Source source, source_of(fd, path));
   pmem2_map* map = nullptr;
-  if (const int answer = pmem2_map_new(&map, config, source)) return pmem_error(answer, "mapping " + path);
+  if (const int answer = pmem2_map_new(&map, config, source.get()))
+    return pmem_error(answer, "mapping " + path);
   return Map(map);
+}
+
+Result<FileDescriptor> open_file(const std::string& path) {
+  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd) return std::unexpected(Error::from_errno("open " + path));
+  return fd;
+}
+
+std::unexpected<Error> lock_failure(const std::string& path, const char* what) {
+  Error error = Error::from_errno("lock " + path);
+  if (error.number() != EWOULDBLOCK && error.number() != EACCES) return std::unexpected(std::move(error));
+  return fail(EWOULDBLOCK,
+              fmt::format("lock {}: another pnfsrdma-brickd has {} open; stop it first", path, what));
+}
+
+// Of an open file, so it ends with that and not with any close(2) of this process (fcntl(2), F_OFD_SETLK).
+Result<> lock_window(int fd, const std::string& path, const Window& window) {
+  if (flock(fd, LOCK_SH | LOCK_NB) != 0) return lock_failure(path, "all of it");
+  if (window.hold == Window::Hold::kBesides) return {};
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(window.offset);
+  lock.l_len = static_cast<off_t>(window.length);
+  while (fcntl(fd, window.hold == Window::Hold::kWhenFree ? F_OFD_SETLKW : F_OFD_SETLK, &lock) != 0) {
+    if (errno != EINTR) return lock_failure(path, "this partition");
+  }
+  return {};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Mapping>> Mapping::open(const std::string& path) {
-  FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!fd) return std::unexpected(Error::from_errno("open " + path));
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    Error error = Error::from_errno("lock " + path);
-    if (error.number() != EWOULDBLOCK) return std::unexpected(std::move(error));
-    return fail(EWOULDBLOCK, "lock " + path + ": another pnfsrdma-brickd has this pool open; stop it first");
-  }
+  TRY_ASSIGN(FileDescriptor fd, open_file(path));
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return lock_failure(path, "this pool");
   TRY_ASSIGN(const Medium medium, detect_medium(fd.get()));
-  TRY_ASSIGN(Map map, map_whole(fd.get(), path));
-  return std::make_unique<FileMapping>(std::move(fd), std::move(map), medium);
+  TRY_ASSIGN(Map whole, map(fd.get(), path, nullptr));
+  return std::make_unique<FileMapping>(std::move(fd), std::move(whole), medium, 0);
+}
+
+Result<std::unique_ptr<Mapping>> Mapping::open(const std::string& path, const Window& window) {
+  TRY_ASSIGN(FileDescriptor fd, open_file(path));
+  TRY(lock_window(fd.get(), path, window));
+  TRY_ASSIGN(const Medium medium, detect_medium(fd.get()));
+  TRY_ASSIGN(Map part, map(fd.get(), path, &window));
+  return std::make_unique<FileMapping>(std::move(fd), std::move(part), medium, window.offset);
+}
+
+Result<Mapping::Extent> Mapping::extent(const std::string& path) {
+  TRY_ASSIGN(const FileDescriptor fd, open_file(path));
+  TRY_ASSIGN(const Source source, source_of(fd.get(), path));
+  size_t alignment = 0;
+  size_t size = 0;
+  if (const int answer = pmem2_source_alignment(source.get(), &alignment))
+    return pmem_error(answer, "alignment of " + path);
+  if (const int answer = pmem2_source_size(source.get(), &size)) return pmem_error(answer, "size of " + path);
+  return Extent{alignment, size};
 }
 
 Result<std::unique_ptr<Mapping>> Mapping::anonymous(uint64_t size) {

@@ -14,6 +14,17 @@ namespace pnfsrdma::pmem {
 // What the administrator wants of a page-cached file: msync at each flush, or speed.
 enum class FileFlush : uint8_t { kSync, kPageCache };
 
+// A part of a file or device.
+struct Window {
+  uint64_t offset = 0;  // multiples of what the device needs: Mapping::alignment()
+  uint64_t length = 0;
+  enum class Hold : uint8_t {
+    kAlone,     // EWOULDBLOCK: somebody has a part of it
+    kWhenFree,  // waits for whoever has it, who will not have it for long
+    kBesides,   // beside whoever has it: only to look at
+  } hold = Hold::kAlone;
+};
+
 // The pool's bytes in our address space, mapped by libpmem2 (a file or device) or anonymous. Owns mapping,
 // descriptor and the exclusive lock on the file. The bytes may be touched by any thread.
 class Mapping {
@@ -21,6 +32,14 @@ class Mapping {
   // Maps all of an existing file or device, locked against other processes. Errors name cause and fix;
   // EWOULDBLOCK: another process has it.
   static Result<std::unique_ptr<Mapping>> open(const std::string& path);
+  // The same of a part of it, locked against whoever maps all of it or a part that overlaps.
+  static Result<std::unique_ptr<Mapping>> open(const std::string& path, const Window& window);
+  // What offset and length of a Window are multiples of, at least; and how long the file or device is.
+  struct Extent {
+    uint64_t alignment = 0;
+    uint64_t size = 0;
+  };
+  static Result<Extent> extent(const std::string& path);
   // Memory of this process.
   static Result<std::unique_ptr<Mapping>> anonymous(uint64_t size);
 

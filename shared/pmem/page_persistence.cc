@@ -20,7 +20,8 @@ void SyncPersistence::zero(MutableByteSpan target) {
   std::memset(target.data(), 0, target.size());
 }
 
-SyncPersistence::SyncPersistence(int fd, const std::byte* base) : base_(base) {
+SyncPersistence::SyncPersistence(int fd, const std::byte* base, uint64_t offset)
+    : base_(base), offset_(offset) {
   struct statfs system{};
   if (fstatfs(fd, &system) != 0) return;
   if (system.f_type == EXT4_SUPER_MAGIC || system.f_type == XFS_SUPER_MAGIC) fd_ = fd;
@@ -28,7 +29,8 @@ SyncPersistence::SyncPersistence(int fd, const std::byte* base) : base_(base) {
 
 // sync_file_range(2): pages only, neither metadata nor the disk's cache.
 Result<> SyncPersistence::write_back(ByteSpan memory, unsigned how) const {
-  if (sync_file_range(fd_, memory.data() - base_, static_cast<off_t>(memory.size()), how) == 0) return {};
+  const auto at = static_cast<off_t>(offset_) + (memory.data() - base_);
+  if (sync_file_range(fd_, at, static_cast<off_t>(memory.size()), how) == 0) return {};
   return std::unexpected(Error::from_errno(fmt::format("write-back of {} bytes of the pool", memory.size())));
 }
 

@@ -9,9 +9,9 @@ namespace pnfsrdma::pmem {
 class SyncPersistence final : public Persistence {
  public:
   SyncPersistence() = default;
-  // Of a mapping of `fd` from its beginning, with the same open file: a write-back that failed is told to it
-  // once. Both outlive this.
-  SyncPersistence(int fd, const std::byte* base);
+  // Of a mapping of `fd` from `offset` on, with the same open file: a write-back that failed is told to it once.
+  // Both outlive this.
+  SyncPersistence(int fd, const std::byte* base, uint64_t offset = 0);
 
   void copy(std::byte* target, ByteSpan source) override;
   void zero(MutableByteSpan target) override;
@@ -29,6 +29,7 @@ class SyncPersistence final : public Persistence {
 
   int fd_ = -1;  // none: one msync after the other
   const std::byte* base_ = nullptr;
+  uint64_t offset_ = 0;  // of base_, in the file
 };
 
 // Bytes that nothing here makes more durable: plain memory, or a page cache the administrator trusts.

@@ -63,6 +63,13 @@ class Manuals(unittest.TestCase):
         self.check_options("pnfsrdma-brickd", "pnfsrdma-brickd.8")
         self.check_options("pnfsrdma-mdsd", "pnfsrdma-mdsd.8")
 
+    def test_of_partitions_has_every_verb_and_option(self):
+        text = page("pnfsrdma-brickd-partition.8")
+        verbs = subcommands(run("pnfsrdma-brickd", "partition", "--help"))
+        self.assertEqual(set(verbs), set(re.findall(r"^\*(\w+)\*$", text.split("# OPTIONS")[0], re.M)))
+        known = set().union(*(options_of_help(run("pnfsrdma-brickd", "partition", verb, "--help")) for verb in verbs))
+        self.assertEqual(known ^ options_of_page(text), set())
+
     def test_of_the_mount_has_every_option(self):
         known = options_of_help(run("pnfsrdma-fuse", "--help"))
         told = options_of_page(page("pnfsrdma-fuse.8"))
