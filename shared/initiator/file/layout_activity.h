@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "shared/initiator/file/io.h"
+#include "shared/nfs4/pmem_layout.h"
 #include "shared/nfs4/pnfs_operations.h"
 
 namespace pnfsrdma::initiator {
