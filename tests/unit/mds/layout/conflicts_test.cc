@@ -265,7 +265,7 @@ TEST_F(Conflicts, WhoIsFencedFromAFileGetsNoLayoutOfItUntilTheFenceGoes) {
   ASSERT_NE(fence, nullptr);
   EXPECT_TRUE(world.brick.grants.empty());
   const auto get = [&](uint64_t client, InodeId of) {
-    const auto got = world.get(client, of, IoMode::kRead, 0, 4096);
+    const auto got = world.get(client, of, IoMode::kReadWrite, 0, 4096);
     return got ? Status::kOk : got.error();
   };
   EXPECT_EQ(get(kAlice, file), Status::kLayoutTryLater);

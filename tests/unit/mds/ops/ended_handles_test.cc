@@ -41,7 +41,7 @@ class EndedHandles : public DelegationCase {
   size_t held() const { return server_->delegation_table.size(); }
   void expect_return_alone(const std::function<void()>& change, Status refused) {
     const auto stateid = delegation();
-    const auto opened = open(*holder_, "g", kShareRead).result.stateid;
+    const auto opened = open(*holder_, "g", kShareRead | nfs4::kShareAccessWantNoDelegation).result.stateid;
     const nfs4::ArgumentOperation g = nfs4::PutFileHandleArguments{holder_->last_handle};
     change();
     recall_of_export(server_->delegations, *server_->handles, 1);
