@@ -44,7 +44,8 @@ class Delegations {
   std::vector<std::shared_ptr<Inode>> server_lost();
   // Asked before the file of a recall is looked for: the answer that creates it may be taken in between.
   bool is_creating() const { return creating_ > 0; }
-  // While one lives, an OPEN is under way that creates a file and may bring a delegation of it: nobody knows yet of which.
+  // While one lives, an OPEN is under way that creates a file and may bring a delegation of it: of which, nobody knows
+  // yet.
   class Creating {
    public:
     explicit Creating(Delegations& delegations) : delegations_(delegations) { ++delegations_.creating_; }

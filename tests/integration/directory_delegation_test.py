@@ -123,7 +123,7 @@ class OfDirectories(TwoMounts):
             self.assertFalse((directory / name).exists(), name)
         self.assertLessEqual(self.count("LOOKUP"), asked + 3)  # RENAME brings one; of a link's file nothing is known
         self.assertEqual(self.count("delegations_recalled"), recalled)
-        self.assertEqual(self.count("DELEGRETURN"), returned)
+        self.assertLessEqual(self.count("DELEGRETURN"), returned + 1)  # that of the new file
         self.assertEqual(set(os.listdir(directory)), set(os.listdir(self.other / "own")))
 
     def test_two_hosts_hold_the_same_one_and_one_changes_it(self):
