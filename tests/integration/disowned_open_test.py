@@ -21,6 +21,7 @@ BIN = sys.argv.pop(1)
 MIB = 1 << 20
 # READ, WRITE and SETATTR under the newest stateid of an open (seqid 0), and the first LOCK of an owner.
 STATEID = re.compile(rb"\0\0\0[\x19\x26\x22]\0{4}(.{12})|\0\0\0\x0c.{24}\0\0\0\x01.{4}\0{4}(.{12})", re.DOTALL)
+PUTFH = b"\0\0\0\x16\0\0\0\x20"  # of a handle of 32 bytes
 HEAD = 400  # operations stand before the data of a WRITE
 OWNER = b"pnfsrdma-fuse"  # in each OPEN
 
@@ -85,7 +86,8 @@ class Disowner:
             self.opens += 1
             self.disowning = False
             return
-        for found in STATEID.finditer(record, 0, HEAD):
+        # Behind the PUTFH: the number in SEQUENCE may be that of an operation.
+        for found in STATEID.finditer(record, max(record.find(PUTFH), 0), HEAD):
             other = found.group(1) or found.group(2)
             if found.start() % 4 == 0 and set(other) not in ({0}, {0xFF}):
                 record[found.end() - 1] ^= 0xFF
