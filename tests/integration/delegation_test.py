@@ -515,8 +515,8 @@ class Unmount(unittest.TestCase):
                 for number in range(100):
                     read(reader / str(number))
             granted = reader.statistics()
-        # And of the directory; not those that came with the files' creation.
-        self.assertIn(granted["delegations_granted"] - granted["delegations_granted_to_write"], (100, 101))
+            # And of the directory; not those that came with the files' creation.
+            self.assertIn(granted["delegations_granted"] - granted["delegations_granted_to_write"], (100, 101))
             reader.unmount()
             began = time.monotonic()
             for number in range(100):
