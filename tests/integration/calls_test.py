@@ -350,8 +350,10 @@ class Calls(unittest.TestCase):
         for _ in range(3):
             counts = self.calls(lambda: subprocess.run(["ls", "-l", str(other / "old")], check=True, capture_output=True),
                                 other)[1]
-            self.assertEqual(counts.get("READDIR"), 1)
-            self.assertLessEqual(counts["GETATTR"], 3)
+            # None where the directory is delegated and the files' attributes are believed for longer by then.
+            self.assertLessEqual(counts.get("READDIR", 0), 1)
+            self.assertLessEqual(counts.get("GETATTR", 0), 3)
+            self.assertLessEqual(counts.get("LOOKUP", 0), 3)
             time.sleep(1.1)
         other.unmount()
 
