@@ -72,7 +72,9 @@ std::optional<Sequence> CommitThread::next_group() {
   const SteadyTime since = steady_now();
   spin();
   auto work = work_.lock();
-  const auto ready = [](const Work& now) { return now.stopping || now.anyway || now.urgent > now.synced; };
+  const auto ready = [](const Work& now) {
+    return now.stopping || now.failed || now.anyway || now.urgent > now.synced;
+  };
   while (!ready(*work)) {
     if (!work->state_deadline) {
       work.wait(wake_, [&](const Work& now) { return ready(now) || now.state_deadline; });
@@ -80,7 +82,7 @@ std::optional<Sequence> CommitThread::next_group() {
       break;
     }
   }
-  if (work->stopping) return std::nullopt;
+  if (work->stopping || work->failed) return std::nullopt;
   busy_ = steady_now() - since < kSpin;
   work->state_deadline.reset();
   work->anyway = false;
@@ -108,7 +110,7 @@ void CommitThread::sync_here(Sequence group) {
   {
     auto work = work_.lock();
     work->committed = std::max(work->committed, group);
-    work->failed = !outcome;
+    work->failed = !outcome;  // the thread ends when it is woken
     if (outcome) work->synced = std::max(work->synced, group);
     if (outcome) work->state_deadline.reset();
   }
