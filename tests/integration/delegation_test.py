@@ -33,19 +33,6 @@ class Delegations(TwoMounts):
     daemons = {"pool_size": "1G", "lease_seconds": LEASE}
     options = OPTIONS
 
-    def count(self, name):
-        statistics = self.mount.statistics()
-        return statistics.get(name, statistics["mds_operations"].get(name, 0))
-
-    def calls(self, work):
-        before = self.mount.wait_until_quiet()
-        work()
-        after = self.mount.wait_until_quiet()
-        counts = {name: count - before["mds_operations"].get(name, 0)
-                  for name, count in after["mds_operations"].items()
-                  if count != before["mds_operations"].get(name, 0)}
-        return after["mds_calls"] - before["mds_calls"], counts
-
 
 class ToRead(Delegations):
     def held(self, name, content=b"old", size=None):

@@ -23,19 +23,6 @@ class OfDirectories(TwoMounts):
     daemons = {"pool_size": "1G"}
     options = "acregmin=1,acregmax=1,acdirmin=1,acdirmax=1,flush_after=0,layoutstats_timer=0"
 
-    def count(self, name):
-        statistics = self.mount.statistics()
-        return statistics.get(name, statistics["mds_operations"].get(name, 0))
-
-    def calls(self, work):
-        before = self.mount.wait_until_quiet()
-        work()
-        after = self.mount.wait_until_quiet()
-        counts = {name: count - before["mds_operations"].get(name, 0)
-                  for name, count in after["mds_operations"].items()
-                  if count != before["mds_operations"].get(name, 0)}
-        return after["mds_calls"] - before["mds_calls"], counts
-
     def held(self, *names, files=FILES):
         """Directories of the other host's, of which this one has listed all and got delegations."""
         for name in names:

@@ -24,6 +24,21 @@ class TwoMounts(unittest.TestCase):
         cls.other.unmount()
         cls.cluster.close()
 
+    def count(self, name):
+        """What `mount` has counted by this name."""
+        statistics = self.mount.statistics()
+        return statistics.get(name, statistics["mds_operations"].get(name, 0))
+
+    def calls(self, work):
+        """Of `mount`: all COMPOUNDs, and by operation."""
+        before = self.mount.wait_until_quiet()
+        work()
+        after = self.mount.wait_until_quiet()
+        counts = {name: count - before["mds_operations"].get(name, 0)
+                  for name, count in after["mds_operations"].items()
+                  if count != before["mds_operations"].get(name, 0)}
+        return after["mds_calls"] - before["mds_calls"], counts
+
     def make(self, name, size):
         """A file of random bytes, and these."""
         path = self.mount / name
