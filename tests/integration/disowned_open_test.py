@@ -86,8 +86,9 @@ class Disowner:
             self.opens += 1
             self.disowning = False
             return
-        # Behind the PUTFH: the number in SEQUENCE may be that of an operation.
-        for found in STATEID.finditer(record, max(record.find(PUTFH), 0), HEAD):
+        # Behind the PUTFH: the number in SEQUENCE may be that of an operation, also where nothing follows it (to renew the lease).
+        begin = record.find(PUTFH)
+        for found in STATEID.finditer(record, begin, HEAD) if begin >= 0 else ():
             other = found.group(1) or found.group(2)
             if found.start() % 4 == 0 and set(other) not in ({0}, {0xFF}):
                 record[found.end() - 1] ^= 0xFF
