@@ -25,16 +25,17 @@ Result<std::unique_ptr<Map>> Map::make(OpenFile& file, uint64_t offset, size_t l
   if (length == 0) return fail(EINVAL, "a map of no bytes");
   if (!file.readable()) return fail(EACCES, "the file is not open for reading");
   if (file.appends()) return fail(EINVAL, "the file is open for appending");
-  TRY_ASSIGN(auto queue, Queue::create(file.connection(), kDepth));
+  // The memory first: what a queue and its threads map may not take the wanted address.
   TRY_ASSIGN(void* const memory, file.connection().allocate(length, wanted));
-  std::unique_ptr<Map> map(new Map(file, offset, length, memory, std::move(queue)));
+  std::unique_ptr<Map> map(new Map(file, offset, length, memory));
+  TRY_ASSIGN(map->queue_, Queue::create(file.connection(), kDepth));
   const pnfsrdma_range whole{0, length};
   TRY(map->refresh({&whole, 1}));
   return map;
 }
 
-Map::Map(OpenFile& file, uint64_t offset, size_t length, void* memory, std::unique_ptr<Queue> queue)
-    : file_(file), offset_(offset), length_(length), memory_(memory), queue_(std::move(queue)) {
+Map::Map(OpenFile& file, uint64_t offset, size_t length, void* memory)
+    : file_(file), offset_(offset), length_(length), memory_(memory) {
   ++file_.in_flight;  // it is not closed under the map
 }
 

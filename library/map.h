@@ -31,7 +31,7 @@ class Map {
   Result<> refresh(std::span<const pnfsrdma_range> ranges);
 
  private:
-  Map(OpenFile& file, uint64_t offset, size_t length, void* memory, std::unique_ptr<Queue> queue);
+  Map(OpenFile& file, uint64_t offset, size_t length, void* memory);
 
   struct Flight;
   Result<> move(std::span<const pnfsrdma_range> ranges, uint32_t opcode, uint32_t flags);
@@ -46,7 +46,7 @@ class Map {
   const uint64_t offset_;
   const size_t length_;
   void* const memory_;
-  const std::unique_ptr<Queue> queue_;
+  std::unique_ptr<Queue> queue_;
 };
 
 }  // namespace pnfsrdma::library
