@@ -57,12 +57,13 @@ def give_delegation(mount, name, content=b"content"):
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    granted = mount.statistics()["delegations_granted_to_write"]
-    for _ in range(2):
-        mount.wait_until_quiet()
+    granted = mount.wait_until_quiet()["delegations_granted_to_write"]
+
+    def is_given():
         open_and_close(path)
-    if mount.statistics()["delegations_granted_to_write"] != granted + 1:
-        raise AssertionError("no write delegation")
+        return mount.wait_until_quiet()["delegations_granted_to_write"] > granted
+
+    wait_until(is_given, SECONDS, "the mount has a write delegation")
     return path
 
 
