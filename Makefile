@@ -84,18 +84,18 @@ built-ahead:
 
 # One test more at a time than there are processors: half of them wait.
 test-unit: build-dev
-	@ctest --preset dev -j $$(($(JOBS) + 1)) -LE 'web|demo' --no-tests=error --output-junit $(RESULTS)/unit.xml
+	@tests/suite.py $(RESULTS)/unit.xml dev -j $$(($(JOBS) + 1)) -LE 'web|demo'
 
 test-web: ## The console's pages: their logic, and all of them in a browser against the real programs
 	@packaging/dependencies.sh build test web
 	@cmake --preset dev >/dev/null && cmake --build build/dev -j $(JOBS) --target pnfsrdma-brickd pnfsrdma-mdsd pnfsrdma-fuse web
-	@ctest --preset dev -L web --no-tests=error --output-junit $(RESULTS)/web.xml
+	@tests/suite.py $(RESULTS)/web.xml dev -L web
 
 pictures: ## Recreate the pictures of docs/console.md, with the browser test
 	@mkdir -p docs/pictures && PNFSRDMA_PICTURES=$(CURDIR)/docs/pictures $(MAKE) --no-print-directory test-web
 
 test-tsan: built-ahead build-tsan
-	@ctest --preset tsan -j $(JOBS) --no-tests=error --output-junit $(RESULTS)/tsan.xml
+	@tests/suite.py $(RESULTS)/tsan.xml tsan -j $(JOBS)
 
 test-fuzz: built-ahead build-fuzz
 	@ctest --test-dir build/fuzz -j $(JOBS) -L fuzz --no-tests=error --output-junit $(RESULTS)/fuzz.xml

@@ -6,7 +6,7 @@ and the totals.
 usage: totals.py FOLDER SUITE...   reads FOLDER/SUITE.xml (JUnit, as ctest and tests/vm/lab.py write it)
 
 A program that ctest runs as one case (WHOLE in cmake/Module.cmake) is counted as the tests in it: they are in
-FOLDER/../PRESET/whole.
+FOLDER/../PRESET/whole. What failed and then passed alone (SUITE.again.xml, by tests/suite.py) is named as unsteady.
 
 Exit code: 0 when every suite has results and none failed, 1 otherwise.
 """
@@ -77,6 +77,12 @@ def parts_of(program, path):
     return parts
 
 
+def passed_again(path):
+    again = path.with_suffix(".again.xml")
+    cases = [Case(element) for element in ElementTree.parse(again).getroot().iter("testcase")] if again.exists() else []
+    return {case.name for case in cases if not case.failed and not case.skipped}
+
+
 class Suite:
     def __init__(self, name, path):
         self.name = name
@@ -84,6 +90,9 @@ class Suite:
         self.seconds = float(root.get("time") or 0)
         whole = path.parent.parent / PRESETS.get(name, "") / "whole"
         programs = [Case(element) for element in root.iter("testcase")]
+        self.unsteady = [program for program in programs if program.failed and program.name in passed_again(path)]
+        for program in self.unsteady:
+            program.failed = False
         self.cases = [part for program in programs for part in parts_of(program, whole / f"{program.name}.xml")]
         self.skipped = [case for case in self.cases if case.skipped]
         self.failed = [case for case in self.cases if case.failed]
@@ -118,7 +127,7 @@ def print_slowest(suites):
 
 def print_failed(suites):
     for suite in suites:
-        for case in suite.failed:
+        for case in [*suite.failed, *suite.unsteady]:
             print(f"failed in {suite.name}: {case.name} ({case.seconds:.0f} s). It said at last:")
             for line in case.last_words():
                 print(f"  | {line}")
@@ -136,6 +145,8 @@ def main(folder, names):
     for suite in suites:
         for case in suite.failed:
             print(f"  FAILED   {suite.name}: {case.name}")
+        for case in suite.unsteady:
+            print(f"  UNSTEADY {suite.name}: {case.name} (failed beside others, passed alone)")
     return 0 if all(suite.good for suite in suites) else 1
 
 

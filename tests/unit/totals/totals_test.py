@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tests/totals.py: what it tells of passed, failed, skipped and missing tests, and its exit code."""
+"""tests/totals.py: what it tells of passed, failed, skipped and missing tests, and its exit code. And tests/suite.py."""
 import contextlib
 import io
 import os
@@ -13,6 +13,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
+import suite  # noqa: E402
 import totals  # noqa: E402
 
 PASSED = '<testcase name="unit.good" time="0.5" status="run"><system-out>fine</system-out></testcase>'
@@ -22,6 +23,7 @@ SKIPPED_BY_A_PROGRAM = ('<testcase name="interop.peer" time="0" status="notrun">
                         "<system-out>skipped: the peer is not installed</system-out></testcase>")
 FAILED = ('<testcase name="unit.bad" time="3" status="fail"><failure message=""/><system-out>' +
           "\n".join(f"line {number}" for number in range(100)) + "</system-out></testcase>")
+FAILED_NOT = PASSED.replace("unit.good", "unit.bad")
 NO_PROGRAM = '<testcase name="unit.lost" time="0" status="notrun"><skipped message="Unable to find executable"/></testcase>'
 LAB = '<testcase name="two_hosts" time="0"><skipped message="no time is left"/></testcase>'
 
@@ -40,8 +42,8 @@ PART_SKIPPED = ('<testcase name="AreNew" status="run" result="skipped" time="0" 
 
 
 class Totals(unittest.TestCase):
-    def told(self, names, whole=None, **suites):
-        """The exit code and the text. `whole`: parts of unit.some-test."""
+    def told(self, names, whole=None, again=None, **suites):
+        """The exit code and the text. `whole`: parts of unit.some-test; `again`: of the suite unit, run once more."""
         with tempfile.TemporaryDirectory() as build:
             folder, of_programs = pathlib.Path(build) / "results", pathlib.Path(build) / "dev" / "whole"
             folder.mkdir()
@@ -51,6 +53,8 @@ class Totals(unittest.TestCase):
             if whole:
                 (of_programs / "unit.some-test.xml").write_text(
                     f'<testsuites><testsuite name="Names">{"".join(whole)}</testsuite></testsuites>')
+            if again:
+                (folder / "unit.again.xml").write_text(f'<testsuite time="9">{"".join(again)}</testsuite>')
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 code = totals.main(folder, names)
@@ -121,10 +125,72 @@ class Totals(unittest.TestCase):
         text = self.told(["unit"], unit=[program], whole=[PART])[1]
         self.assertIn("It said at last:\n  | [ RUN      ] Names.AreLong\n  | WARNING: ThreadSanitizer: data race\n", text)
 
+    def test_what_passed_alone_is_unsteady_and_says_how_it_failed(self):
+        code, text = self.told(["unit"], unit=[PASSED, FAILED], again=[FAILED_NOT])
+        self.assertEqual(code, 0)
+        self.assertIn("  | line 99\n", text)
+        self.assertTrue(text.endswith("  UNSTEADY unit: unit.bad (failed beside others, passed alone)\n"), text)
+        self.assertRegex(text, r"unit +2 passed +0 failed +0 skipped")
+
+    def test_what_failed_again_or_was_skipped_then_has_failed(self):
+        skipped = SKIPPED.replace("unit.verbs", "unit.bad")
+        for again in (FAILED, skipped, PASSED):
+            code, text = self.told(["unit"], unit=[PASSED, FAILED], again=[again])
+            self.assertEqual(code, 1)
+            self.assertTrue(text.endswith("  FAILED   unit: unit.bad\n"), text)
+
+    def test_a_program_that_passed_alone_is_its_tests(self):
+        code, text = self.told(["unit"], unit=[PROGRAM_FAILED], again=[PROGRAM], whole=[PART])
+        self.assertEqual(code, 0)
+        self.assertRegex(text, r"unit +1 passed +0 failed")
+        self.assertIn("UNSTEADY unit: unit.some-test", text)
+
     def test_a_suite_without_results_has_failed(self):
         code, text = self.told(["unit", "tsan"], unit=[PASSED])
         self.assertEqual(code, 1)
         self.assertRegex(text, r"tsan +nothing ran")
+
+
+class Suite(unittest.TestCase):
+    """tests/suite.py, with a ctest that fails where a file says so, as often as it says."""
+
+    def run_suite(self, failing, times):
+        """The exit code, and with what ctest was called. `failing` fail as often as `times`."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            log = folder / "build" / "dev" / "Testing" / "Temporary"
+            log.mkdir(parents=True)
+            (log / "LastTestsFailed.log").write_text("".join(f"{number}:{test}\n" for number, test in enumerate(failing)))
+            (folder / "ctest").write_text('#!/bin/sh\necho "$*" >> calls\n'
+                                          f'[ "$(wc -l < calls)" -gt {times} ] || exit 8\n')
+            (folder / "ctest").chmod(0o755)
+            code = subprocess.run([suite.__file__, "unit.xml", "dev", "-L", "all"], cwd=folder, capture_output=True, check=False,
+                                  env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}).returncode
+            return code, (folder / "calls").read_text().splitlines()
+
+    def test_what_passes_runs_once(self):
+        code, calls = self.run_suite([], 0)
+        self.assertEqual((code, len(calls)), (0, 1))
+        self.assertIn("--preset dev -L all", calls[0])
+
+    def test_what_fails_runs_once_more_alone(self):
+        code, calls = self.run_suite(["unit.a.b", "integration.c"], 1)
+        self.assertEqual((code, len(calls)), (0, 2))
+        self.assertIn(r"-R ^(unit\.a\.b|integration\.c)$", calls[1])
+        self.assertIn("unit.again.xml", calls[1])
+        self.assertNotIn("-L all", calls[1])
+
+    def test_what_fails_again_has_failed(self):
+        self.assertEqual(self.run_suite(["unit.a"], 2)[0], 8)
+
+    def test_many_that_fail_run_once(self):
+        code, calls = self.run_suite([f"unit.{number}" for number in range(suite.MOST + 1)], 1)
+        self.assertEqual((code, len(calls)), (8, 1))
+
+    def test_what_looks_for_lost_data_runs_once(self):
+        for name in ("sim.seeds", "crash.kill", "ha.cluster"):
+            code, calls = self.run_suite(["unit.a", name], 1)
+            self.assertEqual((code, len(calls)), (8, 1), name)
 
 
 class InTime(unittest.TestCase):
