@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,7 @@ constexpr Row kRows[] = {
     {"write 4 KiB", Action::kWrite, 4096, 64},
     {"durable write 4 KiB", Action::kDurableWrite, 4096, 1},
     {"durable write 4 KiB", Action::kDurableWrite, 4096, 64},
+    {"durable 16 x 64 B", Action::kChain, kChainRanges * 4096, 1},
     {"read 1 MiB", Action::kRead, size_t{1} << 20, 1},
     {"read 256 KiB", Action::kRead, size_t{256} << 10, 16},
     {"write 1 MiB", Action::kWrite, size_t{1} << 20, 1},
@@ -39,6 +42,8 @@ constexpr Row kRows[] = {
 
 struct Options {
   std::string source, connection, mount;
+  std::vector<std::string> rows;  // names; none: all
+  bool json = false;
   double seconds = 1;
   unsigned rounds = 3;
   uint64_t size_mib = 256;
@@ -83,7 +88,11 @@ std::string grouped(double value) {
   return digits;
 }
 
-void print(const Row& row, const Target& target, Result& result, double beside) {
+size_t bytes_of(const Row& row) {
+  return row.action == Action::kChain ? kChainRanges * kChainBytes : row.length;
+}
+
+void print(const Row& row, const Target& target, Result& result, double beside, bool json) {
   std::ranges::sort(result.latencies);
   const auto at = [&](double share) {
     return static_cast<double>(result.latencies[static_cast<size_t>(
@@ -91,11 +100,26 @@ void print(const Row& row, const Target& target, Result& result, double beside) 
            1000;
   };
   const double rate = median(result.rates);
-  const double mib = rate * static_cast<double>(row.length) / (1 << 20);
+  if (json) {
+    const nlohmann::json object{{"row", row.name},   {"depth", row.depth},     {"by", target.name()},
+                                {"a_second", rate},  {"bytes", bytes_of(row)}, {"p50_us", at(0.5)},
+                                {"p99_us", at(0.99)}};
+    fmt::print("{}\n", object.dump());
+    (void)std::fflush(stdout);
+    return;
+  }
+  const double mib = rate * static_cast<double>(bytes_of(row)) / (1 << 20);
   fmt::print("{:<20} {:>5} {:<8} {:>10} {:>9.0f} {:>9.1f} {:>9.1f} {:>8}\n", row.name, row.depth,
              target.name(), grouped(rate), mib, at(0.5), at(0.99),
              beside > 0 ? fmt::format("{:.2f}", rate / beside) : "");
   (void)std::fflush(stdout);
+}
+
+void print_head(pnfsrdma_client* client, const Options& options, bool beside_mount) {
+  fmt::print("{}: data by {}, durability {}; {} rounds of {} s in turn, medians\n\n", options.source,
+             pnfsrdma_transport(client), pnfsrdma_durability(client), options.rounds, options.seconds);
+  fmt::print("{:<20} {:>5} {:<8} {:>10} {:>9} {:>9} {:>9} {:>8}\n", "", "depth", "by", "a second", "MiB/s",
+             "p50 us", "p99 us", beside_mount ? ": mount" : "");
 }
 
 void bench(pnfsrdma_client* client, const Options& options) {
@@ -103,18 +127,17 @@ void bench(pnfsrdma_client* client, const Options& options) {
   targets.push_back(make_library_target(client, options.source.starts_with('/') ? "ring" : "library",
                                         options.size_mib << 20));
   if (!options.mount.empty()) targets.push_back(make_mount_target(options.mount, options.size_mib << 20));
-  fmt::print("{}: data by {}, durability {}; {} rounds of {} s in turn, medians\n\n", options.source,
-             pnfsrdma_transport(client), pnfsrdma_durability(client), options.rounds, options.seconds);
-  fmt::print("{:<20} {:>5} {:<8} {:>10} {:>9} {:>9} {:>9} {:>8}\n", "", "depth", "by", "a second", "MiB/s",
-             "p50 us", "p99 us", targets.size() > 1 ? ": mount" : "");
+  if (!options.json) print_head(client, options, targets.size() > 1);
   std::mt19937_64 random(1);
   for (const Row& row : kRows) {
+    if (!options.rows.empty() && std::ranges::find(options.rows, row.name) == options.rows.end()) continue;
     std::vector<Result> results(targets.size());
     for (unsigned round = 0; round < options.rounds; ++round) {
       for (size_t i = 0; i < targets.size(); ++i) run_round(*targets[i], row, options, random, results[i]);
     }
     const double mount = targets.size() > 1 ? median(results[1].rates) : 0;
-    for (size_t i = 0; i < targets.size(); ++i) print(row, *targets[i], results[i], i == 0 ? mount : 0);
+    for (size_t i = 0; i < targets.size(); ++i)
+      print(row, *targets[i], results[i], i == 0 ? mount : 0, options.json);
   }
 }
 
@@ -136,6 +159,12 @@ int main(int count, char** arguments) {
       ->check(CLI::Range(0.01, 3600.0));
   app.add_option("--rounds", options.rounds, "in turn (3)")->check(CLI::Range(1, 1000));
   app.add_option("--size", options.size_mib, "of each file, MiB (256)")->check(CLI::Range(64, 1 << 20));
+  app.add_flag("--json", options.json, "a JSON object a line for each row and target, in place of the table");
+  std::set<std::string> names;
+  for (const Row& row : kRows) names.insert(row.name);
+  app.add_option("--row", options.rows, "only rows of this name (again: several)")
+      ->check(CLI::IsMember(names))
+      ->allow_extra_args(false);
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& error) {

@@ -22,6 +22,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr size_t kLengthMax = size_t{1} << 20;
 constexpr unsigned kDepthMax = 64;
+constexpr size_t kPage = 4096;
 
 [[noreturn]] void give_up(std::string_view what, std::string_view why) {
   throw std::runtime_error(fmt::format("{}: {}", what, why));
@@ -74,9 +75,37 @@ class LibraryTarget final : public Target {
         return pnfsrdma_pread(file_, memory_, length, at);
       case Action::kWrite:
         return pnfsrdma_pwrite(file_, memory_, length, at);
+      case Action::kChain:
+        return chain(at);
       default:
         return pnfsrdma_pwrite_durable(file_, memory_, length, at);
     }
+  }
+
+  // Durable writes that are submitted together have one flush behind all of them.
+  ssize_t chain(int64_t at) {
+    pnfsrdma_operation operations[kChainRanges]{};
+    for (size_t i = 0; i < kChainRanges; ++i) {
+      operations[i].file = file_;
+      operations[i].opcode = PNFSRDMA_WRITE;
+      operations[i].flags = PNFSRDMA_DURABLE;
+      operations[i].buffer = memory_ + i * kPage;
+      operations[i].length = kChainBytes;
+      operations[i].offset = static_cast<uint64_t>(at) + i * kPage;
+    }
+    check(pnfsrdma_submit(queue_, operations, kChainRanges), "submit");
+    pnfsrdma_completion completions[kChainRanges];
+    for (unsigned running = kChainRanges; running > 0;) {
+      const int count = pnfsrdma_reap(queue_, completions, running, -1);
+      if (count == -EINTR) continue;
+      check(count, "reap");
+      for (int i = 0; i < count; ++i) {
+        const int64_t result = completions[i].result;
+        if (result < 0) give_up("transfer", std::strerror(static_cast<int>(-result)));
+      }
+      running -= static_cast<unsigned>(count);
+    }
+    return 0;
   }
 
   void run_queue(Action action, size_t length, unsigned depth, const std::function<int64_t()>& next,
@@ -194,8 +223,17 @@ class MountTarget final : public Target {
 
   bool one(Action action, void* memory, size_t length, int64_t at) const {
     if (action == Action::kRead) return ::pread(file_, memory, length, at) >= 0;
+    if (action == Action::kChain) return chain(static_cast<const char*>(memory), at);
     if (::pwrite(file_, memory, length, at) < 0) return false;
     return action == Action::kWrite || ::fdatasync(file_) == 0;
+  }
+
+  bool chain(const char* memory, int64_t at) const {
+    for (size_t i = 0; i < kChainRanges; ++i) {
+      if (::pwrite(file_, memory + i * kPage, kChainBytes, at + static_cast<int64_t>(i * kPage)) < 0)
+        return false;
+    }
+    return ::fdatasync(file_) == 0;
   }
 
   const std::string path_;

@@ -11,7 +11,9 @@
 
 namespace pnfsrdma::bench {
 
-enum class Action { kRead, kWrite, kDurableWrite };
+// kChain: kChainRanges of kChainBytes each, one in each 4 KiB of the length, flushed together.
+enum class Action { kRead, kWrite, kDurableWrite, kChain };
+inline constexpr size_t kChainRanges = 16, kChainBytes = 64;
 
 // A file to read and write, one way or another. Offsets and lengths are multiples of 4 KiB.
 class Target {

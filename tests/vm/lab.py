@@ -5,7 +5,7 @@
   lab.py shell                   boots, prepares rxe0 and /dev/dax0.0, gives a shell
   lab.py run COMMAND [WORD...]   boots, runs one command (in /root; /source is this checkout, /build its build)
   lab.py test [SCENARIO...]      builds and runs the scenarios (tests/vm/scenarios), prints each result and the totals
-  lab.py compare [transport|mount|durable]  measures us beside perftest, the kernel's NFS/RDMA client and librpma, prints tables
+  lab.py compare [transport|mount|durable|library]  measures us beside perftest, the kernel's NFS/RDMA client and librpma, prints tables
   lab.py prepare                 makes the tree and builds, runs nothing
 
 The cache (tree, builds, ccache) is $PNFSRDMA_LAB_CACHE, or pnfsrdma-lab in $XDG_CACHE_HOME or ~/.cache. No scenario begins

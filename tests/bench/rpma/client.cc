@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <random>
 
 #include "tests/bench/rpma/peer.h"
@@ -13,6 +14,9 @@ namespace {
 
 constexpr uint32_t kPiece = 4096;
 constexpr uint32_t kRawBytes = 8;
+constexpr uint32_t kChain = 16, kChainBytes = 64;
+// As many work requests as a chain has, and some; librpma's own default is 10.
+constexpr uint32_t kQueue = 32;
 constexpr uint64_t kWarmUp = 50;
 // Places in the client's own memory: the data, the READ's sink, the request, the answer.
 constexpr size_t kRawAt = kPiece, kRequestAt = kRawAt + 64, kAnswerAt = kRequestAt + 64,
@@ -26,7 +30,12 @@ class RpmaClient {
                                      RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_READ_DST | RPMA_MR_USAGE_SEND |
                                          RPMA_MR_USAGE_RECV));
     rpma_conn_req* request = nullptr;
-    TRY(rpma_ok(rpma_conn_req_new(peer_.get(), address.c_str(), kPort, nullptr, &request),
+    rpma_conn_cfg* settings = nullptr;
+    TRY(rpma_ok(rpma_conn_cfg_new(&settings), "rpma_conn_cfg_new"));
+    const RpmaConnectionSettings owned(settings);
+    TRY(rpma_ok(rpma_conn_cfg_set_sq_size(settings, kQueue), "rpma_conn_cfg_set_sq_size"));
+    TRY(rpma_ok(rpma_conn_cfg_set_cq_size(settings, 2 * kQueue), "rpma_conn_cfg_set_cq_size"));
+    TRY(rpma_ok(rpma_conn_req_new(peer_.get(), address.c_str(), kPort, settings, &request),
                 "rpma_conn_req_new"));
     rpma_conn* connection = nullptr;
     TRY(rpma_ok(rpma_conn_req_connect(&request, nullptr, &connection), "rpma_conn_req_connect"));
@@ -47,6 +56,25 @@ class RpmaClient {
   Result<> flush(uint64_t offset) {
     TRY(write(offset));
     TRY(rpma_ok(rpma_flush(connection_.get(), remote_.get(), offset, kPiece, RPMA_FLUSH_TYPE_PERSISTENT,
+                           RPMA_F_COMPLETION_ALWAYS, nullptr),
+                "rpma_flush"));
+    return wait_for(1);
+  }
+  Result<> read(uint64_t offset) {
+    TRY(rpma_ok(rpma_read(connection_.get(), own_.get(), 0, remote_.get(), offset, kPiece,
+                          RPMA_F_COMPLETION_ALWAYS, nullptr),
+                "rpma_read"));
+    return wait_for(1);
+  }
+  // In pages of their own from `offset` on, or from the beginning again.
+  Result<> chain(uint64_t offset) {
+    for (uint32_t i = 0; i < kChain; ++i) {
+      const uint64_t at = (offset + i * uint64_t{kPiece}) % kMemory;
+      TRY(rpma_ok(rpma_write(connection_.get(), remote_.get(), at, own_.get(), i * kChainBytes, kChainBytes,
+                             RPMA_F_COMPLETION_ON_ERROR, nullptr),
+                  "rpma_write"));
+    }
+    TRY(rpma_ok(rpma_flush(connection_.get(), remote_.get(), 0, kMemory, RPMA_FLUSH_TYPE_PERSISTENT,
                            RPMA_F_COMPLETION_ALWAYS, nullptr),
                 "rpma_flush"));
     return wait_for(1);
@@ -103,15 +131,20 @@ Result<std::vector<double>> measure_rpma(const std::string& address, const std::
                                          uint64_t operations) {
   RpmaClient client;
   TRY(client.connect(address));
-  const auto durable_write = method == "apm"     ? &RpmaClient::apm
-                             : method == "gpspm" ? &RpmaClient::gpspm
-                                                 : &RpmaClient::flush;
+  static const std::map<std::string, Result<> (RpmaClient::*)(uint64_t)> kMethods{
+      {"apm", &RpmaClient::apm},
+      {"gpspm", &RpmaClient::gpspm},
+      {"flush", &RpmaClient::flush},
+      {"read", &RpmaClient::read},
+      {"chain", &RpmaClient::chain}};
+  const auto found = kMethods.find(method);
+  if (found == kMethods.end()) return fail(EINVAL, "no such method");
   std::mt19937 random;
   std::vector<double> microseconds;
   for (uint64_t number = 0; number < kWarmUp + operations; ++number) {
     const uint64_t offset = random() % (kMemory / kPiece) * uint64_t{kPiece};
     const auto start = std::chrono::steady_clock::now();
-    TRY((client.*durable_write)(offset));
+    TRY((client.*found->second)(offset));
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
     if (number >= kWarmUp) microseconds.push_back(took.count());
   }

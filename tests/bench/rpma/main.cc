@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench-rpma: durable writes of 4 KiB by librpma, to compare ours (bench-brick durable) with.
+// bench-rpma: reads and durable writes by librpma, to compare ours (bench-brick durable, pnfsrdma-bench) with.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -21,15 +21,15 @@ int complain(const Error& error) {
 int run(int argc, char** argv) {
   std::string address, dax, method = "gpspm";
   uint64_t operations = 1000;
-  CLI::App app{"Durable writes of 4 KiB by librpma."};
+  CLI::App app{"Reads and durable writes by librpma."};
   app.require_subcommand(1);
   CLI::App* server = app.add_subcommand("server", "serves one client");
   server->add_option("--address", address, "of an RDMA device")->required();
   server->add_option("--dax", dax, "device DAX; its last 2 MiB are overwritten")->required();
-  CLI::App* client = app.add_subcommand("client", "writes, and prints microseconds as JSON");
+  CLI::App* client = app.add_subcommand("client", "reads or writes, and prints microseconds as JSON");
   client->add_option("--address", address, "the server's")->required();
   client->add_option("--method", method)
-      ->check(CLI::IsMember({"apm", "gpspm", "flush"}))
+      ->check(CLI::IsMember({"apm", "gpspm", "flush", "read", "chain"}))
       ->capture_default_str();
   client->add_option("--operations", operations)->capture_default_str();
   CLI11_PARSE(app, argc, argv);

@@ -25,6 +25,7 @@ using RpmaRegion = std::unique_ptr<rpma_mr_local, RpmaDelete<rpma_mr_dereg>>;
 using RpmaRemote = std::unique_ptr<rpma_mr_remote, RpmaDelete<rpma_mr_remote_delete>>;
 using RpmaConnection = std::unique_ptr<rpma_conn, RpmaDelete<rpma_conn_delete>>;
 using RpmaPeerSettings = std::unique_ptr<rpma_peer_cfg, RpmaDelete<rpma_peer_cfg_delete>>;
+using RpmaConnectionSettings = std::unique_ptr<rpma_conn_cfg, RpmaDelete<rpma_conn_cfg_delete>>;
 using RpmaEndpoint = std::unique_ptr<rpma_ep, RpmaDelete<rpma_ep_shutdown>>;
 
 // librpma's own words for its error, as an EIO.

@@ -3,7 +3,8 @@
 """Prints, as tables, what this machine's Soft-RoCE gives to us and to others, measured in turn in one run.
 
 Our transport beside perftest; our mount beside the Linux kernel's NFSv4.2/RDMA client on knfsd. The medium is named with
-each table; durable writes beside librpma's. Runs inside a lab machine after prepare.sh: compare.py [transport|mount|durable ...]
+each table; durable writes, and the library's operations, beside librpma's. Runs inside a lab machine after prepare.sh:
+compare.py [transport|mount|durable|library ...]
 """
 import contextlib
 import json
@@ -17,6 +18,7 @@ import sys
 import time
 
 from durable_writes import durable
+from library_operations import library
 
 BIN = pathlib.Path(os.environ.get("PNFSRDMA_BIN", "/build/bin"))
 ADDRESS = "10.77.0.1"
@@ -112,8 +114,11 @@ def transport():
 
 
 class Ours:
-    """Brick on device DAX, MDS and mount; data by verbs."""
+    """Brick on device DAX, MDS and mount, if it is wanted; data by verbs."""
     name, path = "ours", pathlib.Path("/mnt/ours")
+
+    def __init__(self, with_mount=True):
+        self.with_mount = with_mount
 
     def __enter__(self):
         home = pathlib.Path("/root/compare")
@@ -132,6 +137,9 @@ class Ours:
             self.daemons.append(subprocess.Popen([str(BIN / f"pnfsrdma-{name}d"), "--config", f"{home}/{name}.json"],
                                                  stdout=log, stderr=log))
             wait_for_port(port)
+        if not self.with_mount:
+            time.sleep(5)  # blocks are being zeroed in the background
+            return self
         with open("/out/compare.fuse.log", "w") as log:  # not by a pipe: the mount keeps running
             subprocess.run([str(BIN / "pnfsrdma-fuse"), "-o", "proto=rdma", f"{ADDRESS}:20050:/", str(self.path)], check=True,
                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=120)
@@ -141,7 +149,8 @@ class Ours:
         return "device DAX; " + os.getxattr(self.path, "user.pnfsrdma.transport").decode()
 
     def __exit__(self, *_):
-        subprocess.run(["umount", str(self.path)], check=False)
+        if self.with_mount:
+            subprocess.run(["umount", str(self.path)], check=False)
         for daemon in reversed(self.daemons):
             daemon.send_signal(signal.SIGTERM)
             daemon.wait(60)
@@ -212,8 +221,13 @@ def mount():
         print(json.dumps(json.loads(os.getxattr(ours.path, "user.pnfsrdma.statistics"))))
 
 
+def operations_of_the_library():
+    with Ours(with_mount=False):
+        library(BIN)
+
+
 def main():
-    parts = {"transport": transport, "mount": mount, "durable": lambda: durable(BIN)}
+    parts = {"transport": transport, "mount": mount, "durable": lambda: durable(BIN), "library": operations_of_the_library}
     failed = False
     for name in sys.argv[1:] or parts:
         began = time.monotonic()
