@@ -23,6 +23,20 @@ Session::Operations pick(const Session::Operations& all, const std::vector<size_
   return picked;
 }
 
+bool changes_data(const nfs4::ArgumentOperation& operation) {
+  switch (nfs4::operation_of(operation)) {
+    case nfs4::Operation::kWrite:
+    case nfs4::Operation::kSetAttributes:
+    case nfs4::Operation::kAllocate:
+    case nfs4::Operation::kDeallocate:
+    case nfs4::Operation::kCopy:
+    case nfs4::Operation::kClone:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // What has been answered so far, by the caller's operations, over several COMPOUNDs.
 class Gathered {
  public:
@@ -171,6 +185,11 @@ Result<Session::State::Answer> Session::State::after_sequence_error(Call& call, 
       // It was done, its reply is not kept: only asked for where doing it twice does no harm.
       release(slot, true);
       break;
+    case Status::kSeqFalseRetry:
+      // What was given up had been done before it could be voided.
+      if (current && !slot.voided) lose(lock, socket_, Damage::kSession, nfs4::to_string(status));
+      release(slot, slot.voided);
+      break;
     case Status::kConnNotBoundToSession:
       if (current) lose(lock, socket_, Damage::kConnection, "the connection is not bound to the session");
       release(slot, false);
@@ -242,6 +261,20 @@ void Session::State::note_status_flags(Lock& lock, uint32_t flags) {
   }
 }
 
+// Nobody waits for it, and who gave it up may have written the same bytes anew: it is not done any more. The number is
+// used, as it must be if it was done already (then the answer is its, or SEQ_FALSE_RETRY: RFC 8881, 2.10.6.1.3.1).
+void Session::State::void_request(Slot& slot) {
+  nfs4::SequenceArguments sequence;
+  sequence.session_id = established_.session_id;
+  sequence.sequence_id = slot.sequence;
+  sequence.slot_id = slot.id;
+  sequence.highest_slot_id = std::max(slots_.highest_in_use(), slot.id);
+  slot.voided = true;
+  CallRecord record(slot.request, slot.xid, {}, established_.minor_version);
+  xdr::encode(record.compound().begin(nfs4::Operation::kSequence), sequence);
+  record.finish();
+}
+
 void Session::State::encode(Call& call, Slot& slot) {
   nfs4::SequenceArguments sequence;
   uint32_t minor_version = 0;
@@ -259,6 +292,7 @@ void Session::State::encode(Call& call, Slot& slot) {
   sequence.sequence_id = slot.sequence;
   sequence.slot_id = slot.id;
   sequence.cache_this = slot.cached = call.options.cache_reply;
+  slot.changes_data = std::ranges::any_of(call.operations, changes_data);
 
   CallRecord record(slot.request, slot.xid, call.credential, minor_version);
   xdr::encode(record.compound().begin(nfs4::Operation::kSequence), sequence);

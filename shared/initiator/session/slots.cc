@@ -33,7 +33,7 @@ Slot* SlotTable::take(bool urgent) {
     Slot& slot = *slots_[id];
     if (slot.phase != Slot::Phase::kFree) continue;
     slot.phase = Slot::Phase::kBuilding;
-    slot.abandoned = slot.posted = false;
+    slot.abandoned = slot.posted = slot.voided = false;
     slot.transmissions = 0;
     slot.failure = 0;
     slot.session = session_;

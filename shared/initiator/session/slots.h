@@ -34,8 +34,11 @@ struct Slot {
   Phase phase = Phase::kFree;
   bool abandoned = false;  // the owner has gone: whoever gets the reply frees the slot
   bool sleeping = false;   // the owner waits on `changed`
-  bool cached = false;     // the server was asked to keep the reply: doing it twice would be wrong
-  bool posted = false;     // nobody waits: the reply goes to the posts thread
+  bool changes_data =
+      false;            // of a file: not to be done behind the back of whoever writes the same bytes later
+  bool voided = false;  // `request` is a SEQUENCE alone, in the place of what the owner has given up
+  bool cached = false;  // the server was asked to keep the reply: doing it twice would be wrong
+  bool posted = false;  // nobody waits: the reply goes to the posts thread
   uint32_t xid = 0;
   uint32_t rounds = 0;                      // distinguishes successive xids
   uint64_t session = 0;                     // SlotTable::session() when it was taken

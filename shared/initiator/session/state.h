@@ -107,6 +107,7 @@ class Session::State : public std::enable_shared_from_this<Session::State> {
   void appoint_poller();
   void release(Slot& slot, bool sequence_used);
   void encode(Call& call, Slot& slot);
+  void void_request(Slot& slot);
   bool pause(Call& call, Milliseconds duration);
 
   // reply.cc
