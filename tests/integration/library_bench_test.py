@@ -32,8 +32,8 @@ class Bench(unittest.TestCase):
                               capture_output=True, text=True, timeout=300, check=False)
 
     def test_every_row_by_the_library_and_by_the_mount(self):
-        for source, by in ((str(self.mount.path), "ring"), ("127.0.0.1:/", "library")):
-            done = self.run_bench(source, str(self.mount.path), "--json", "-o", f"port={self.cluster.nfs_port}")
+        for by, source in (("ring", [str(self.mount.path)]), ("library", ["127.0.0.1:/", "-o", f"port={self.cluster.nfs_port}"])):
+            done = self.run_bench(*source, str(self.mount.path), "--json")
             self.assertEqual(done.returncode, 0, done.stderr)
             reports = [json.loads(line) for line in done.stdout.splitlines()]
             rows = [(report["row"], report["depth"]) for report in reports if report["by"] == by]
