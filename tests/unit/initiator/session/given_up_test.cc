@@ -35,9 +35,8 @@ class GivenUpTest : public testing::Test {
       mds_.faults = {fault};
       connections = mds_.connections;
     }
-    const std::atomic<bool> interrupted = true;
     EXPECT_FALSE(session_->call({nfs4::PutRootFileHandleArguments{}, std::move(operation)}, {},
-                                {.interrupted = &interrupted}));
+                                {.deadline = steady_now() + 300ms}));
     mds_.drop_connections();
     const auto is_back = [&] {
       const std::lock_guard lock(mds_.mutex);
@@ -68,7 +67,7 @@ TEST_F(GivenUpTest, AWriteThatHasNotArrivedIsNotDone) {
 }
 
 TEST_F(GivenUpTest, AWriteThatWasDoneIsDoneOnce) {
-  give_up(write(), Fault::kDropAfter);
+  give_up(write(), Fault::kMute);
   EXPECT_EQ(writes_, 1);
 }
 

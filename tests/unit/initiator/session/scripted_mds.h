@@ -38,7 +38,8 @@ class ScriptedMds {
     kDropAfter,      // do it, cache the reply, close the connection
     kDieAfter,       // do it, close the connection, forget the session but not what was done in it
     kSequenceDelay,  // SEQUENCE answers DELAY
-    kSilence,        // no answer at all
+    kSilence,        // nothing done, no answer at all
+    kMute,           // do it, cache the reply, no answer
   };
 
   // `number`: of the port, 0: any.
@@ -278,6 +279,7 @@ class ScriptedMds {
     executed += !renewal;
     cached = {sequence.sequence_id, results_of(answers)};
     if (fault == Fault::kDropAfter) return false;
+    if (fault == Fault::kMute) return true;
     if (fault == Fault::kDieAfter) {
       done_[record] = cached.results;
       session_ = {};
