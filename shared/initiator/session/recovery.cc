@@ -221,8 +221,9 @@ Result<> Session::State::ask_what_was_done(const std::shared_ptr<SessionSocket>&
   return {};
 }
 
-// The calls that were under way: sent again on the same session, but for changes of data that were given up; built anew on
-// another, where every slot is free: the reclaim must find one, whoever waits for it with an old one in hand.
+// The calls that were under way: sent again on the same session, but for changes of data that were given up;
+// built anew on another, where every slot is free: the reclaim must find one, whoever waits for it with an old
+// one in hand.
 void Session::State::settle_slots(bool new_session, std::vector<Slot*>& to_send) {
   if (new_session) slots_.reset(established_.slots);
   for (const auto& each : slots_.all()) {
