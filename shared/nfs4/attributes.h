@@ -9,8 +9,8 @@
 #include "shared/xdr/decoder.h"
 #include "shared/xdr/encoder.h"
 
-// File attributes (RFC 8881, 5; RFC 7862, 12; RFC 8275; RFC 8276, 8.2; draft-ietf-nfsv4-posix-acls): the table, and
-// fattr4 as a decoded struct.
+// File attributes (RFC 8881, 5; RFC 7862, 12; RFC 8275; RFC 8276, 8.2; RFC 9754; draft-ietf-nfsv4-posix-acls): the
+// table, and fattr4 as a decoded struct.
 namespace pnfsrdma::nfs4 {
 
 // change_attr_type4 (RFC 7862, 12.2.3)
@@ -48,6 +48,16 @@ struct ChangePolicy {
 };
 
 using LayoutTypes = xdr::List<uint32_t, kSmallListMax>;
+
+// open_arguments4 (RFC 9754, 3.1): what OPEN understands. A bit's number is the value that is understood; of
+// `share_access_want`, see OpenWant in open_operations.h.
+struct OpenSupport {
+  Bitmap share_access;
+  Bitmap share_deny;
+  Bitmap share_access_want;
+  Bitmap open_claim;
+  Bitmap create_mode;
+};
 
 // X(number, enumerator, member, type): the attributes we know, in the order of their numbers, which is the
 // wire order.
@@ -117,6 +127,9 @@ using LayoutTypes = xdr::List<uint32_t, kSmallListMax>;
   X(79, kChangeType, change_type, ChangeType) \
   X(81, kModeUmask, mode_umask, ModeUmask) \
   X(82, kXattrSupport, xattr_support, bool) \
+  X(84, kTimeDelegatedAccess, time_delegated_access, Time) \
+  X(85, kTimeDelegatedModify, time_delegated_modify, Time) \
+  X(86, kOpenArguments, open_arguments, OpenSupport) \
   X(89, kAclTrueForm, acl_true_form, AclModel) \
   X(90, kAclTrueFormScope, acl_true_form_scope, AclScope) \
   X(91, kPosixDefaultAcl, posix_default_acl, PosixAcl) \

@@ -34,6 +34,7 @@ size_t attribute_bytes(uint32_t number) {
     case Attribute::kFsLayoutTypes:
     case Attribute::kLayoutTypes:
     case Attribute::kMdsThreshold:
+    case Attribute::kOpenArguments:
       return 128;
     default:
       break;

@@ -25,11 +25,24 @@ inline constexpr uint32_t kShareAccessWantNoDelegation = 0x0400;
 inline constexpr uint32_t kShareAccessWantCancel = 0x0500;
 inline constexpr uint32_t kShareAccessWantSignalWhenAvailable = 0x10000;
 inline constexpr uint32_t kShareAccessWantPushWhenUncontended = 0x20000;
+inline constexpr uint32_t kShareAccessWantDelegatedTimes = 0x100000;    // RFC 9754, 5.2
+inline constexpr uint32_t kShareAccessWantOpenOrDelegation = 0x200000;  // RFC 9754, 4: not both
+// The same in OpenSupport::share_access_want, which numbers them (open_args_share_access_want4, RFC 9754, 3.1).
+enum class OpenWant : uint32_t {
+  kAnyDelegation = 3,
+  kNoDelegation = 4,
+  kCancel = 5,
+  kSignalWhenAvailable = 17,
+  kPushWhenUncontended = 18,
+  kDelegatedTimes = 20,
+  kOpenOrDelegation = 21,
+};
 
 // OpenResult::flags
 inline constexpr uint32_t kOpenResultConfirm = 0x02;  // NFSv4.0 only
 inline constexpr uint32_t kOpenResultLockTypePosix = 0x04;
 inline constexpr uint32_t kOpenResultPreserveUnlinked = 0x08;
+inline constexpr uint32_t kOpenResultNoOpenStateid = 0x10;  // RFC 9754, 4: there is a delegation only
 inline constexpr uint32_t kOpenResultMayNotifyLock = 0x20;
 
 // createhow4 (RFC 8881, 18.16.1)

@@ -263,7 +263,11 @@ Outcome<InodePointer> Namespace::update(InodeId id, const InodeUpdate& what, con
   if (what.has_xattrs)
     inode.flags = (inode.flags & ~kInodeHasXattrs) | (*what.has_xattrs ? kInodeHasXattrs : 0);
   if (what.shares) inode.flags |= kInodeShares;
-  if (!what.space_only) change.touch(inode);
+  if (what.by_holder) {
+    if (what.mtime) change.touch_with_data(inode);
+  } else if (!what.space_only) {
+    change.touch(inode);
+  }
   change.batch().append(extra);
   TRY(change.commit(kind));
   return change.result(id);

@@ -117,6 +117,9 @@ struct InodeUpdate {
   std::optional<PosixAcl> default_acl;  // of a directory; none: it goes
   bool clear_setid = false;  // data was written: setuid goes, setgid too where the group may execute
   bool space_only = false;   // space_used and extents ahead of the size: nothing a user may see
+  // atime and mtime are what the holder of a delegation says they were (RFC 9754, 5). The change, and its time, follow
+  // the mtime: they are never behind it, and an atime alone does not move them.
+  bool by_holder = false;
 };
 
 struct NamespaceOptions {

@@ -102,6 +102,11 @@ void Namespace::Change::touch_data(Inode& inode) const {
   touch(inode);
 }
 
+void Namespace::Change::touch_with_data(Inode& inode) const {
+  inode.ctime = std::max(inode.ctime, inode.mtime);
+  inode.change = names_.next_change(inode);
+}
+
 void Namespace::Change::enter(Inode& directory, std::string_view name, Inode& child,
                               std::optional<uint64_t> cookie) {
   const NameEntry entry{child.id, child.type, cookie ? *cookie : directory.next_cookie++};

@@ -31,6 +31,8 @@ class Namespace::Change {
   // ctime and change; mtime as well.
   void touch(Inode& inode) const;
   void touch_data(Inode& inode) const;
+  // It was changed when its data was.
+  void touch_with_data(Inode& inode) const;
 
   // Enters and takes out names: directory size, cookies, times; and for directories link counts and parents.
   // `cookie`: the place in the listing, if not behind all others.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/ops/attribute_values.h"
+#include "server/mds/ops/delegated_times.h"
 #include "server/mds/ops/handlers.h"
 #include "server/mds/ops/held_attributes.h"
 #include "server/mds/ops/settable_attributes.h"
@@ -52,6 +53,12 @@ bool sets_set_id(const Inode& inode, std::optional<uint32_t> mode, const std::op
   return mode_without_setid(changed) != changed.mode;
 }
 
+// No other holder of a delegation is in the way of these: he keeps his own, or none.
+bool sets_times_of_holder_only(const nfs4::Attributes& attributes) {
+  const nfs4::Bitmap asked = attributes.mask();
+  return !asked.none() && times_of_holders().contains(asked);
+}
+
 }  // namespace
 
 // RFC 8881, 18.1
@@ -75,7 +82,7 @@ nfs4::GetAttributesResponse handle(CompoundContext& context, const nfs4::GetAttr
   return nfs4::GetAttributesResult{wanted.of(context, *context.current.handle, *shown)};
 }
 
-// RFC 8881, 18.30
+// RFC 8881, 18.30; of what a holder says of times, RFC 9754, 5
 nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttributesArguments& arguments) {
   TRY_ASSIGN(const InodePointer inode, context.current_inode());
   TRY_ASSIGN(const SettableAttributes wanted,
@@ -89,6 +96,11 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
   wish.size = false;  // checked with the stateid
   const AttributeVerdict verdict = check_attributes(context.requester(), *inode, wish);
   if (verdict.status != Status::kOk) return verdict.status;
+  TRY_ASSIGN(const HeldTimes held_times, told_times(context, arguments.stateid, *inode, wanted.held_times));
+  if (sets_times_of_holder_only(arguments.attributes)) {
+    TRY(take_times(context, *inode, held_times));
+    return nfs4::SetAttributesResult{arguments.attributes.mask()};
+  }
 
   TRY(context.recall_delegations(*inode));
   LayoutConflicts& layouts = context.services.layouts;
@@ -119,6 +131,7 @@ nfs4::SetAttributesResponse handle(CompoundContext& context, const nfs4::SetAttr
   const bool more = update.mode || update.uid || update.gid || update.atime || update.mtime ||
                     update.created || update.access_acl || update.default_acl;
   if (more) TRY(context.services.names.update(inode->id, update));
+  TRY(take_times(context, *inode, held_times));
   return nfs4::SetAttributesResult{arguments.attributes.mask()};
 }
 

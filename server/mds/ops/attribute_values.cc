@@ -180,6 +180,25 @@ void put_quotas(Attributes& values, const CompoundContext& context, const Inode&
   values.quota_used = shown->used;
 }
 
+// RFC 9754, 3. Nothing is signalled or pushed, though it may be asked for.
+nfs4::OpenSupport open_support(bool delegations) {
+  using nfs4::ClaimType;
+  using nfs4::OpenWant;
+  nfs4::OpenSupport support;
+  support.share_access = Bitmap::of(nfs4::kShareAccessRead, nfs4::kShareAccessWrite, nfs4::kShareAccessBoth);
+  support.share_deny =
+      Bitmap::of(nfs4::kShareDenyNone, nfs4::kShareDenyRead, nfs4::kShareDenyWrite, nfs4::kShareDenyBoth);
+  support.share_access_want =
+      delegations ? Bitmap::of(OpenWant::kAnyDelegation, OpenWant::kNoDelegation, OpenWant::kCancel,
+                               OpenWant::kDelegatedTimes, OpenWant::kOpenOrDelegation)
+                  : Bitmap::of(OpenWant::kNoDelegation, OpenWant::kCancel);
+  support.open_claim = Bitmap::of(ClaimType::kNull, ClaimType::kPrevious, ClaimType::kDelegateCurrent,
+                                  ClaimType::kFileHandle, ClaimType::kDelegateCurrentFileHandle);
+  support.create_mode = Bitmap::of(nfs4::CreateMode::kUnchecked, nfs4::CreateMode::kGuarded,
+                                   nfs4::CreateMode::kExclusive, nfs4::CreateMode::kExclusive41);
+  return support;
+}
+
 // Attributes of the whole server.
 void put_server(Attributes& values, const Services& services, const Inode& inode, const Bitmap& requested) {
   values.supported_attributes = supported_attributes(services);
@@ -201,12 +220,14 @@ void put_server(Attributes& values, const Services& services, const Inode& inode
   values.max_read = values.max_write = services.limits.io_bytes_max;
   values.no_truncate = true;
   values.time_delta = nfs4::Time{0, 1};
-  values.supported_exclusive_create = settable_attributes();
+  values.supported_exclusive_create = settable_attributes().without(times_of_holders());
   values.charset_capabilities = kCharsetContainsNonUtf8;
   values.change_type = nfs4::ChangeType::kMonotonic;
   values.xattr_support = true;
   values.acl_true_form = nfs4::AclModel::kPosixDraft;
   values.acl_true_form_scope = nfs4::AclScope::kFileSystem;
+  if (requested.test(Attribute::kOpenArguments))
+    values.open_arguments = open_support(services.limits.delegations);
   if (overlap(requested, room_attributes())) put_room(values, services, inode);
 }
 
@@ -259,17 +280,24 @@ const Bitmap& supported_attributes(const Services& services) {
 }
 
 const Bitmap& write_only_attributes() {
-  static const Bitmap kWriteOnly = Bitmap::of(Attribute::kTimeAccessSet, Attribute::kTimeModifySet,
-                                              Attribute::kModeSetMasked, Attribute::kModeUmask);
+  static const Bitmap kWriteOnly =
+      Bitmap::of(Attribute::kTimeAccessSet, Attribute::kTimeModifySet, Attribute::kModeSetMasked,
+                 Attribute::kModeUmask, Attribute::kTimeDelegatedAccess, Attribute::kTimeDelegatedModify);
   return kWriteOnly;
 }
 
 const Bitmap& settable_attributes() {
-  static const Bitmap kSettable = Bitmap::of(
-      Attribute::kSize, Attribute::kMode, Attribute::kOwner, Attribute::kOwnerGroup,
-      Attribute::kTimeAccessSet, Attribute::kTimeCreate, Attribute::kTimeModifySet, Attribute::kModeSetMasked,
-      Attribute::kModeUmask, Attribute::kPosixDefaultAcl, Attribute::kPosixAccessAcl);
+  static const Bitmap kSettable =
+      Bitmap::of(Attribute::kSize, Attribute::kMode, Attribute::kOwner, Attribute::kOwnerGroup,
+                 Attribute::kTimeAccessSet, Attribute::kTimeCreate, Attribute::kTimeModifySet,
+                 Attribute::kModeSetMasked, Attribute::kModeUmask, Attribute::kTimeDelegatedAccess,
+                 Attribute::kTimeDelegatedModify, Attribute::kPosixDefaultAcl, Attribute::kPosixAccessAcl);
   return kSettable;
+}
+
+const Bitmap& times_of_holders() {
+  static const Bitmap kTimes = Bitmap::of(Attribute::kTimeDelegatedAccess, Attribute::kTimeDelegatedModify);
+  return kTimes;
 }
 
 WantedAttributes::WantedAttributes(const Services& services, const Bitmap& requested)

@@ -13,9 +13,11 @@ namespace pnfsrdma::mds {
 const nfs4::Bitmap& supported_attributes(const Services& services);
 // Those of them that can only be set (time_access_set …): asking for one is INVAL.
 const nfs4::Bitmap& write_only_attributes();
-// What SETATTR, CREATE and OPEN may set. suppattr_exclcreat is the same: the verifier of an exclusive create
-// has its own place, no attribute is used to keep it.
+// What SETATTR, CREATE and OPEN may set. suppattr_exclcreat is the same, but for times_of_holders(): the verifier of an
+// exclusive create has its own place, no attribute is used to keep it.
 const nfs4::Bitmap& settable_attributes();
+// What only SETATTR by a delegation sets (RFC 9754, 5).
+const nfs4::Bitmap& times_of_holders();
 
 // What a request wants to know of objects, looked at once: of a READDIR it holds for each entry. Those that are
 // not supported are left out without a word (RFC 8881, 5). Not thread-safe; belongs to one request.

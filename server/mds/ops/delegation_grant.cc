@@ -15,11 +15,7 @@ using nfs4::WhyNoDelegation;
 
 namespace {
 
-struct Given {
-  DelegationKind kind = DelegationKind::kRead;
-  nfs4::Stateid stateid;
-};
-using Granted = std::expected<Given, WhyNoDelegation>;
+using Granted = std::expected<const DelegationState*, WhyNoDelegation>;
 
 bool can_be_called(const Client& client) {
   return std::ranges::any_of(client.sessions,
@@ -57,21 +53,31 @@ std::expected<DelegationKind, WhyNoDelegation> kind_for(uint32_t access, uint32_
 }
 
 Delegations::Request request_of(const CompoundContext& context, const Inode& inode,
-                                const ObjectHandle& handle, DelegationKind kind) {
+                                const ObjectHandle& handle, DelegationKind kind, const DelegationWish& wish) {
   // This operation may have changed it.
   const auto now = context.services.names.get(inode.id);
+  const bool takes_place = wish.instead_of != StateidOther{};
+  // Who may not tell them here keeps none.
+  const bool keeps_times = wish.times && now && context.check_writable();
   return {.client = context.client_id(),
           .inode = inode.id,
           .kind = kind,
           .change = now ? std::optional((*now)->change) : std::nullopt,
+          .mtime = keeps_times ? std::optional((*now)->mtime) : std::nullopt,
           .handle = context.services.handles.encode(handle),
-          .other = make_stateid_other(StateKind::kDelegation, context.services.clock.now(),
-                                      context.services.random),
+          .other = takes_place ? with_kind(StateKind::kDelegation, wish.instead_of)
+                               : make_stateid_other(StateKind::kDelegation, context.services.clock.now(),
+                                                    context.services.random),
           .of_client_max = context.services.limits.delegations_per_client_max};
 }
 
+const DelegationState* state_of(const CompoundContext& context, const nfs4::Stateid& stateid) {
+  return context.services.delegations.table().find(stateid.other);
+}
+
 Granted grant(CompoundContext& context, const Inode& inode, const ObjectHandle& handle, uint32_t access,
-              uint32_t want) {
+              const DelegationWish& wish) {
+  const uint32_t want = wish.want;
   if (want == nfs4::kShareAccessWantNoDelegation) return std::unexpected(WhyNoDelegation::kNotWanted);
   if (want == nfs4::kShareAccessWantCancel) return std::unexpected(WhyNoDelegation::kCancelled);
   // What is in a snapshot nobody changes; but it goes with that, and nothing is recalled then.
@@ -84,16 +90,18 @@ Granted grant(CompoundContext& context, const Inode& inode, const ObjectHandle& 
                                                         : is_written_by_others(context, inode);
   if (conflicts) return std::unexpected(WhyNoDelegation::kContention);
   TRY_ASSIGN(const nfs4::Stateid stateid,
-             context.services.delegations.grant(request_of(context, inode, handle, kind)));
-  return Given{kind, stateid};
+             context.services.delegations.grant(request_of(context, inode, handle, kind, wish)));
+  return state_of(context, stateid);
 }
 
 Granted reclaim(CompoundContext& context, const Inode& inode, const ObjectHandle& handle,
-                nfs4::DelegationType type) {
-  const bool writes = type == nfs4::DelegationType::kWrite;
+                nfs4::DelegationType type, const DelegationWish& wish) {
+  using nfs4::DelegationType;
+  const bool writes = type == DelegationType::kWrite || type == DelegationType::kWriteAttributes;
+  const bool reads = type == DelegationType::kRead || type == DelegationType::kReadAttributes;
   const DelegationKind kind = writes ? DelegationKind::kWrite : DelegationKind::kRead;
   const bool held = context.services.grace.may_reclaim_delegation(context.client->owner, inode.id, kind);
-  if ((!writes && type != nfs4::DelegationType::kRead) || !held || !context.services.limits.delegations ||
+  if ((!writes && !reads) || !held || !context.services.limits.delegations ||
       !can_be_called(*context.client) || !has_lasting_handle(context, handle)) {
     return std::unexpected(WhyNoDelegation::kResource);
   }
@@ -103,30 +111,46 @@ Granted reclaim(CompoundContext& context, const Inode& inode, const ObjectHandle
     return std::unexpected(WhyNoDelegation::kContention);
   }
   TRY_ASSIGN(const nfs4::Stateid stateid,
-             context.services.delegations.reclaim(request_of(context, inode, handle, kind)));
-  return Given{kind, stateid};
+             context.services.delegations.reclaim(request_of(context, inode, handle, kind, wish)));
+  return state_of(context, stateid);
 }
 
-// The entry that says who may open the file without asking names nobody: ACCESS does (RFC 8881, 10.4). No space is kept
-// for what a holder has not written yet: he writes it before he closes the file, as without a delegation.
-nfs4::Delegation answer(const Granted& granted, uint32_t want) {
-  if (granted && granted->kind == DelegationKind::kWrite) {
-    return nfs4::Delegation::make<nfs4::DelegationType::kWrite>(nfs4::WriteDelegation{
-        .stateid = granted->stateid, .space_limit = nfs4::SpaceLimit::make<nfs4::LimitBy::kSize>(0)});
-  }
-  if (granted) {
-    return nfs4::Delegation::make<nfs4::DelegationType::kRead>(
-        nfs4::ReadDelegation{.stateid = granted->stateid});
-  }
-  if (want == nfs4::kShareAccessWantNoPreference) return {};
+nfs4::Delegation answer(const Granted& granted, const DelegationWish& wish) {
+  if (granted) return given_delegation(**granted, wish.times);
+  if (wish.want == nfs4::kShareAccessWantNoPreference) return {};
   return nfs4::Delegation::make<nfs4::DelegationType::kNoneExtended>(nfs4::NoDelegation::of(granted.error()));
 }
 
 }  // namespace
 
+// The entry that says who may open the file without asking names nobody: ACCESS does (RFC 8881, 10.4). No space is kept
+// for what a holder has not written yet: he writes it before he closes the file, as without a delegation.
+nfs4::Delegation given_delegation(const DelegationState& held, bool times) {
+  using nfs4::DelegationType;
+  const bool keeps_times = times && held.keeps_times;
+  if (held.kind == DelegationKind::kWrite) {
+    nfs4::WriteDelegation given{.stateid = held.stateid(),
+                                .space_limit = nfs4::SpaceLimit::make<nfs4::LimitBy::kSize>(0)};
+    return keeps_times ? nfs4::Delegation::make<DelegationType::kWriteAttributes>(std::move(given))
+                       : nfs4::Delegation::make<DelegationType::kWrite>(std::move(given));
+  }
+  nfs4::ReadDelegation given{.stateid = held.stateid()};
+  return keeps_times ? nfs4::Delegation::make<DelegationType::kReadAttributes>(std::move(given))
+                     : nfs4::Delegation::make<DelegationType::kRead>(std::move(given));
+}
+
+const nfs4::Stateid* stateid_of(const nfs4::Delegation& delegation) {
+  using nfs4::DelegationType;
+  if (const auto* read = delegation.get_if<DelegationType::kRead>()) return &read->stateid;
+  if (const auto* read = delegation.get_if<DelegationType::kReadAttributes>()) return &read->stateid;
+  if (const auto* write = delegation.get_if<DelegationType::kWrite>()) return &write->stateid;
+  if (const auto* write = delegation.get_if<DelegationType::kWriteAttributes>()) return &write->stateid;
+  return nullptr;
+}
+
 nfs4::Delegation grant_delegation(CompoundContext& context, const Inode& inode, const ObjectHandle& handle,
-                                  uint32_t access, uint32_t want) {
-  return answer(grant(context, inode, handle, access, want), want);
+                                  uint32_t access, const DelegationWish& wish) {
+  return answer(grant(context, inode, handle, access, wish), wish);
 }
 
 std::expected<nfs4::Stateid, WhyNoDelegation> grant_directory_delegation(CompoundContext& context,
@@ -139,12 +163,13 @@ std::expected<nfs4::Stateid, WhyNoDelegation> grant_directory_delegation(Compoun
   }
   if (context.in_grace() || !can_be_called(*context.client) || !has_lasting_handle(context, handle))
     return std::unexpected(WhyNoDelegation::kResource);
-  return context.services.delegations.grant(request_of(context, directory, handle, DelegationKind::kRead));
+  return context.services.delegations.grant(
+      request_of(context, directory, handle, DelegationKind::kRead, {}));
 }
 
 nfs4::Delegation reclaim_delegation(CompoundContext& context, const Inode& inode, const ObjectHandle& handle,
-                                    nfs4::DelegationType type, uint32_t want) {
-  return answer(reclaim(context, inode, handle, type), want);
+                                    nfs4::DelegationType type, const DelegationWish& wish) {
+  return answer(reclaim(context, inode, handle, type, wish), wish);
 }
 
 }  // namespace pnfsrdma::mds

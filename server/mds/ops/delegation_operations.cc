@@ -37,8 +37,9 @@ nfs4::WantDelegationResponse handle(CompoundContext& context,
   TRY(context.check_grace(previous != nullptr));
   TRY(context.check_access(*inode, kMayRead));
   nfs4::WantDelegationResult result;
-  result.delegation = previous != nullptr ? reclaim_delegation(context, *inode, handle, *previous, want)
-                                          : grant_delegation(context, *inode, handle, kShareRead, want);
+  result.delegation = previous != nullptr
+                          ? reclaim_delegation(context, *inode, handle, *previous, {.want = want})
+                          : grant_delegation(context, *inode, handle, kShareRead, {.want = want});
   return result;
 }
 

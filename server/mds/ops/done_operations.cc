@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/mds/ops/done_operations.h"
 
+#include "server/mds/ops/delegation_grant.h"
 #include "server/mds/ops/exports.h"
 #include "server/mds/ops/open_result.h"
+#include "server/mds/state/delegations.h"
 
 namespace pnfsrdma::mds {
 
@@ -59,15 +61,21 @@ nfs4::CreateResponse done(CompoundContext& context, const nfs4::CreateArguments&
   return nfs4::CreateResult{change, arguments.attributes.mask()};
 }
 
-// The open was put on record with the file. After a reboot of the host it is forgotten, as all are.
+// The open was put on record with the file, or gave way to a delegation. After a reboot of the host both are forgotten,
+// as all are.
 nfs4::OpenResponse done(CompoundContext& context, const nfs4::OpenArguments& arguments) {
   const OpenState* const open = context.services.opens.find(context.done_open);
-  if (open == nullptr) return Status::kDeadSession;
+  const DelegationState* const held =
+      context.services.delegations.table().find(with_kind(StateKind::kDelegation, context.done_open));
+  if (open == nullptr && held == nullptr) return Status::kDeadSession;
   TRY_ASSIGN(const nfs4::ChangeInfo change, change_now(context, context.current.handle));
-  TRY_ASSIGN(const InodePointer made, context.services.names.get(open->inode));
+  TRY_ASSIGN(const InodePointer made,
+             context.services.names.get(open != nullptr ? open->inode : held->inode));
   context.set_current(context.handle_of(*made));
-  context.set_current_stateid(open->stateid());
-  nfs4::OpenResult result = open_result(open->stateid());
+  context.set_current_stateid(open != nullptr ? open->stateid() : held->stateid());
+  const bool times = (arguments.share_access & nfs4::kShareAccessWantDelegatedTimes) != 0;
+  nfs4::OpenResult result =
+      open != nullptr ? open_result(open->stateid()) : result_without_open(given_delegation(*held, times));
   result.change = change;
   if (const auto* how = arguments.how.get_if<nfs4::OpenType::kCreate>())
     result.attributes_set = created_with(*how);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "server/mds/ops/delegated_times.h"
 #include "server/mds/state/delegations.h"
 
 namespace pnfsrdma::mds {
@@ -28,9 +29,20 @@ InodePointer of_size(const Inode& inode, uint64_t size) {
   return shown;
 }
 
-Outcome<> move_on(CompoundContext& context, const Inode& inode) {
+InodePointer of_access(const InodePointer& inode, const std::optional<WallTime>& atime) {
+  if (!atime) return inode;
+  auto shown = std::make_shared<Inode>(*inode);
+  shown->atime = *atime;
+  return shown;
+}
+
+// The file has changed, now or when the holder says (RFC 9754, 5).
+Outcome<> move_on(CompoundContext& context, const Inode& inode, const HeldTimes& told,
+                  const HeldTimes& times) {
   InodeUpdate update;
-  update.mtime = context.services.clock.wall_now();
+  update.by_holder = told.modify.has_value();
+  update.atime = times.access;
+  update.mtime = told.modify ? times.modify.value_or(inode.mtime) : context.services.clock.wall_now();
   TRY(context.services.names.update(inode.id, update));
   return {};
 }
@@ -42,7 +54,8 @@ Outcome<InodePointer> as_its_holder_knows(CompoundContext& context, const InodeP
   Delegations& delegations = context.services.delegations;
   const DelegationState* held = delegations.table().write_delegation(inode->id);
   if (held == nullptr || held->client == context.client_id()) return inode;
-  if ((asked & attributes_of_data()).none()) return inode;
+  if ((asked & attributes_of_data()).none() && !(held->keeps_times && asked.test(Attribute::kTimeAccess)))
+    return inode;
   TRY_ASSIGN(const uint64_t before, context.suspension.once<uint64_t>([&] { return inode->change; }));
   TRY_ASSIGN(const Told told, context.suspension.ask<Told>(
                                   [&](auto done) { delegations.ask_holder(inode->id, std::move(done)); }));
@@ -58,9 +71,11 @@ Outcome<InodePointer> as_its_holder_knows(CompoundContext& context, const InodeP
   TRY_ASSIGN(const bool stale, context.suspension.once<bool>([&] { return inode->change != before; }));
   if (stale) return inode;
   // Also of the size: what he did to that himself, and has had no answer to yet, he may not know.
-  if (!told->is_changed) return inode;
+  const HeldTimes said = held->keeps_times ? told->times : HeldTimes{};
+  const HeldTimes times = believed(*held, *inode, said, context.services.clock.wall_now());
+  if (!told->is_changed) return of_access(inode, times.access);
   TRY_ASSIGN(const Outcome<> moved,
-             context.suspension.once<Outcome<>>([&] { return move_on(context, *inode); }));
+             context.suspension.once<Outcome<>>([&] { return move_on(context, *inode, said, times); }));
   TRY(moved);
   TRY_ASSIGN(const InodePointer now, context.services.names.get(inode->id));
   delegations.shown(told->delegation, told->size, now->change);

@@ -43,6 +43,7 @@ Outcome<> take_acls(const CompoundContext& context, const Inode& directory, cons
 Outcome<NewInode> new_inode(const CompoundContext& context, const Inode& directory, FileType type,
                             const nfs4::Attributes& attributes) {
   TRY_ASSIGN(const SettableAttributes wanted, settable_attributes(context.services, attributes, 0));
+  if (wanted.held_times.any()) return std::unexpected(Status::kInval);  // nobody holds what is not there
   if (wanted.size && type != FileType::kRegular) return std::unexpected(Status::kInval);
   const Credentials who = context.credentials();
   // chown(2) by the back door.

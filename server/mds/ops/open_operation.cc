@@ -19,7 +19,9 @@ namespace {
 struct Share {
   uint32_t access = 0;  // kShare*
   uint32_t deny = 0;
-  uint32_t want = 0;  // which delegation the client would like
+  uint32_t want = 0;      // which delegation the client would like
+  bool times = false;     // with the file's times
+  bool only_one = false;  // then without the open's stateid (RFC 9754, 4)
 
   // Its bit in OpenState::combinations.
   uint16_t combination() const { return static_cast<uint16_t>(1U << (access * 4 + deny)); }
@@ -36,13 +38,16 @@ struct Target {
 };
 
 Outcome<Share> check_share(const nfs4::OpenArguments& arguments) {
-  constexpr uint32_t kSignals =
-      nfs4::kShareAccessWantSignalWhenAvailable | nfs4::kShareAccessWantPushWhenUncontended;
+  constexpr uint32_t kFlags = nfs4::kShareAccessWantSignalWhenAvailable |
+                              nfs4::kShareAccessWantPushWhenUncontended |
+                              nfs4::kShareAccessWantDelegatedTimes | nfs4::kShareAccessWantOpenOrDelegation;
   Share share;
   share.access = arguments.share_access & kShareBoth;
   share.want = arguments.share_access & nfs4::kShareAccessWantMask;
+  share.times = (arguments.share_access & nfs4::kShareAccessWantDelegatedTimes) != 0;
+  share.only_one = (arguments.share_access & nfs4::kShareAccessWantOpenOrDelegation) != 0;
   share.deny = arguments.share_deny;
-  const uint32_t unknown = arguments.share_access & ~(kShareBoth | nfs4::kShareAccessWantMask | kSignals);
+  const uint32_t unknown = arguments.share_access & ~(kShareBoth | nfs4::kShareAccessWantMask | kFlags);
   if (share.access == 0 || unknown != 0 || share.want > nfs4::kShareAccessWantCancel ||
       share.deny > kShareBoth) {
     return std::unexpected(Status::kInval);
@@ -296,22 +301,54 @@ Outcome<nfs4::Stateid> take_state(CompoundContext& context, const Inode& inode, 
 }
 
 nfs4::Delegation delegation_for(CompoundContext& context, const nfs4::OpenArguments& arguments,
-                                const Inode& inode, const ObjectHandle& handle, const Share& share) {
+                                const Inode& inode, const ObjectHandle& handle, const Share& share,
+                                const StateidOther& instead_of = {}) {
+  const DelegationWish wish{.want = share.want, .times = share.times, .instead_of = instead_of};
   const auto* previous = arguments.claim.get_if<ClaimType::kPrevious>();
   if (previous != nullptr && *previous != nfs4::DelegationType::kNone)
-    return reclaim_delegation(context, inode, handle, *previous, share.want);
-  return grant_delegation(context, inode, handle, share.access, share.want);
+    return reclaim_delegation(context, inode, handle, *previous, wish);
+  return grant_delegation(context, inode, handle, share.access, wish);
 }
 
-nfs4::OpenResult answer(CompoundContext& context, const nfs4::OpenArguments& arguments, const Inode& inode,
-                        const Target& target, const Share& share, const nfs4::Stateid& stateid) {
+// RFC 9754, 4. A delegation keeps nobody out whom only an open denies something: then both are given.
+bool takes_only_one(const Share& share) {
+  return share.only_one && share.deny == 0;
+}
+
+nfs4::OpenResult answer(CompoundContext& context, const Target& target, const nfs4::Stateid& stateid,
+                        nfs4::Delegation delegation) {
   context.set_current(target.handle);
   context.set_current_stateid(stateid);
   nfs4::OpenResult result = open_result(stateid);
   result.change = target.change;
   result.attributes_set = target.attributes_set;
-  result.delegation = delegation_for(context, arguments, inode, target.handle, share);
+  result.delegation = std::move(delegation);
   return result;
+}
+
+// What follows uses the delegation.
+nfs4::OpenResult answer_without_open(CompoundContext& context, const Target& target,
+                                     nfs4::Delegation delegation) {
+  context.set_current(target.handle);
+  context.set_current_stateid(*stateid_of(delegation));
+  nfs4::OpenResult result = result_without_open(std::move(delegation));
+  result.change = target.change;
+  result.attributes_set = target.attributes_set;
+  return result;
+}
+
+// Its open is on record with it, and goes where a delegation is enough.
+nfs4::OpenResult answer_created(CompoundContext& context, const nfs4::OpenArguments& arguments,
+                                const Inode& inode, const Target& target, const Share& share) {
+  const bool only_one = takes_only_one(share);
+  nfs4::Delegation delegation = delegation_for(context, arguments, inode, target.handle, share,
+                                               only_one ? target.opened->other : StateidOther{});
+  OpenState* const open = context.services.opens.find(target.opened->other);
+  if (only_one && stateid_of(delegation) != nullptr && context.services.state_store.erase(*open, {})) {
+    context.services.opens.remove(*open);
+    return answer_without_open(context, target, std::move(delegation));
+  }
+  return answer(context, target, *target.opened, std::move(delegation));
 }
 
 }  // namespace
@@ -329,7 +366,7 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   TRY_ASSIGN(const Target target, find_target(context, arguments));
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(target.handle.inode));
   if (inode->generation != target.handle.generation) return Status::kStale;
-  if (target.opened) return answer(context, arguments, *inode, target, share, *target.opened);
+  if (target.opened) return answer_created(context, arguments, *inode, target, share);
   TRY(check_type(*inode));
   TRY(check_delegation(context, arguments.claim, *inode, share.access));
   TRY(check_permission(context, *inode, target, share, delegated || claim == ClaimType::kPrevious));
@@ -361,8 +398,16 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   if (writes && context.services.layouts.has_sole_writer(inode->id, context.client_id()))
     return Status::kDelay;
 
+  // Who has the file open already is told of that, too: his open has more rights now.
+  std::optional<nfs4::Delegation> delegation;
+  if (takes_only_one(share) && mine == nullptr) {
+    delegation = delegation_for(context, arguments, *inode, target.handle, share);
+    if (stateid_of(*delegation) != nullptr)
+      return answer_without_open(context, target, *std::move(delegation));
+  }
   TRY_ASSIGN(const nfs4::Stateid stateid, take_state(context, *inode, share, arguments.owner.owner));
-  return answer(context, arguments, *inode, target, share, stateid);
+  if (!delegation) delegation = delegation_for(context, arguments, *inode, target.handle, share);
+  return answer(context, target, stateid, *std::move(delegation));
 }
 
 }  // namespace pnfsrdma::mds

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <utility>
+
 #include "shared/nfs4/operations.h"
 
 namespace pnfsrdma::mds {
@@ -13,6 +15,14 @@ inline nfs4::OpenResult open_result(const nfs4::Stateid& stateid) {
   nfs4::OpenResult result;
   result.stateid = stateid;
   result.flags = kFlags;
+  return result;
+}
+
+// Of one that gives a delegation and no open (RFC 9754, 4).
+inline nfs4::OpenResult result_without_open(nfs4::Delegation delegation) {
+  nfs4::OpenResult result = open_result({});
+  result.flags |= nfs4::kOpenResultNoOpenStateid;
+  result.delegation = std::move(delegation);
   return result;
 }
 

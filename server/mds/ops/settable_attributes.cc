@@ -143,6 +143,12 @@ Outcome<SettableAttributes> settable_attributes(const Services& services, const 
   if (attributes.time_create) {
     TRY_ASSIGN(settable.created, checked(*attributes.time_create));
   }
+  if (attributes.time_delegated_access) {
+    TRY_ASSIGN(settable.held_times.access, checked(*attributes.time_delegated_access));
+  }
+  if (attributes.time_delegated_modify) {
+    TRY_ASSIGN(settable.held_times.modify, checked(*attributes.time_delegated_modify));
+  }
   return settable;
 }
 

@@ -6,6 +6,7 @@
 #include "server/mds/meta/namespace.h"
 #include "server/mds/meta/permissions.h"
 #include "server/mds/ops/services.h"
+#include "server/mds/state/delegation_table.h"
 #include "shared/nfs4/attributes.h"
 
 namespace pnfsrdma::mds {
@@ -20,13 +21,14 @@ struct SettableAttributes {
   std::optional<WallTime> atime;
   std::optional<WallTime> mtime;
   std::optional<WallTime> created;
+  HeldTimes held_times;         // SETATTR only (delegated_times.h)
   bool times_to_value = false;  // a time of the client's, not "now"
   bool times_to_now = false;
   std::optional<PosixAcl> access_acl;
   std::optional<PosixAcl> default_acl;  // none at all: it is to go
 
   AttributeWish wish() const;
-  // Everything but the size.
+  // Everything but the size and the held times.
   InodeUpdate update() const;
   bool changes_access() const { return mode || uid || gid || access_acl || default_acl; }
   // It takes room in the store.

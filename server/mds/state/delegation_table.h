@@ -11,6 +11,7 @@
 
 #include "server/mds/state/client.h"
 #include "server/mds/state/stateid.h"
+#include "shared/base/clock.h"
 #include "shared/nfs4/basic_types.h"
 
 namespace pnfsrdma::mds {
@@ -25,6 +26,13 @@ enum class DelegationKind : uint8_t { kRead, kWrite };
 enum class FileAct : uint8_t {
   kUse,     // opens, reads or locks it: conflicts with another's write delegation
   kChange,  // conflicts with any delegation of another
+};
+
+// A file's times as the holder of a delegation has them (RFC 9754, 5).
+struct HeldTimes {
+  std::optional<WallTime> access, modify;
+
+  bool any() const { return access || modify; }
 };
 
 // One client's delegation of one file. Its stateid never gets another version. Owned by the DelegationTable; its
@@ -45,6 +53,10 @@ struct DelegationState {
     uint64_t change = 0;
   };
   std::optional<Shown> shown = std::nullopt;
+  // RFC 9754, 5: its holder keeps the file's times. Of one to read that is only remembered as on record: perhaps.
+  bool keeps_times = false;
+  // Then: the file's when it was given. None: it was given before a restart.
+  std::optional<WallTime> mtime_then = std::nullopt;
 
   nfs4::Stateid stateid() const { return {kSeqid, other}; }
   static constexpr uint32_t kSeqid = 1;

@@ -28,6 +28,12 @@ constexpr size_t kWakesPerTurn = 64;
 // How often a client with too many delegations is asked to return some.
 constexpr Milliseconds kAskForLessEvery{10'000};
 
+std::optional<WallTime> time_said(const std::optional<nfs4::Time>& said) {
+  constexpr uint32_t kNanosecondsPerSecond = 1'000'000'000;
+  if (!said || said->nanoseconds >= kNanosecondsPerSecond) return std::nullopt;
+  return said->to_wall_time();
+}
+
 }  // namespace
 
 // When there are twice as many as the last time left: however fast they come, each costs no more than to look at two.
@@ -216,6 +222,10 @@ void Delegations::ask(const DelegationState& state, std::vector<TakeTold> askers
   nfs4::CallbackGetAttributesArguments arguments;
   arguments.file_handle = state.handle;
   arguments.requested = nfs4::Bitmap::of(nfs4::Attribute::kChange, nfs4::Attribute::kSize);
+  if (state.keeps_times) {
+    arguments.requested.set(nfs4::Attribute::kTimeDelegatedAccess);
+    arguments.requested.set(nfs4::Attribute::kTimeDelegatedModify);
+  }
   const auto taken = [this, other = state.other, client = state.client, asking,
                       known = state.change_told](const CallbackChannel::Answer& answer) {
     const auto* said = answer ? std::get_if<nfs4::CallbackGetAttributesResponse>(&*answer) : nullptr;
@@ -224,7 +234,11 @@ void Delegations::ask(const DelegationState& state, std::vector<TakeTold> askers
     const nfs4::Attributes& attributes = said->result.attributes;
     if (!attributes.size || !attributes.change) return told(other, asking, std::nullopt);
     told(other, asking,
-         Told{.delegation = other, .size = *attributes.size, .is_changed = attributes.change != known});
+         Told{.delegation = other,
+              .size = *attributes.size,
+              .is_changed = attributes.change != known,
+              .times = {.access = time_said(attributes.time_delegated_access),
+                        .modify = time_said(attributes.time_delegated_modify)}});
   };
   callbacks_.call(state.client, std::move(arguments), kDelegationPatience, lifetime_.guard(taken));
 }
@@ -363,7 +377,9 @@ std::expected<nfs4::Stateid, WhyNoDelegation> Delegations::make(const Request& r
                        .inode = request.inode,
                        .kind = request.kind,
                        .handle = request.handle,
-                       .change_told = request.change};
+                       .change_told = request.change,
+                       .keeps_times = request.mtime.has_value(),
+                       .mtime_then = request.mtime};
   if (!store_.put(made)) return std::unexpected(WhyNoDelegation::kResource);
   ++counters_.delegations_granted;
   return table_.add(std::move(made)).stateid();

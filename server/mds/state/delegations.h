@@ -82,6 +82,7 @@ class Delegations {
     StateidOther delegation{};
     uint64_t size = 0;
     bool is_changed = false;  // more than we know, or perhaps
+    HeldTimes times;          // where he keeps them
   };
   // `done` is called once, at once or later, with nothing where there is none, or it says nothing of use within
   // kDelegationPatience; from then on it is asked nothing until it has answered some callback. Who asks while the
@@ -101,6 +102,7 @@ class Delegations {
     uint64_t inode = 0;
     DelegationKind kind = DelegationKind::kRead;
     std::optional<uint64_t> change;  // the file's, where the delegation is to write
+    std::optional<WallTime> mtime;   // the file's, where its holder is to keep the times
     nfs4::FileHandle handle;
     StateidOther other{};  // what its stateid will be
     size_t of_client_max = 0;

@@ -67,9 +67,11 @@ struct DelegationRecord {
 // knew others, too, put them there.
 constexpr uint32_t kRevokedFlag = 1;
 constexpr uint32_t kWriteFlag = 2;
+// Of one to write that is in the kind of its own.
+constexpr uint32_t kTimesFlag = 4;
 
 struct WriteDelegationRecord {
-  DelegationRecord base;  // kRevokedFlag
+  DelegationRecord base;  // kRevokedFlag, kTimesFlag
   bool has_change = false;
   uint64_t change = 0;  // DelegationState::change_told
 };
@@ -185,7 +187,8 @@ DelegationState delegation_of(const DelegationRecord& record) {
           .kind = (record.flags & kWriteFlag) != 0 ? DelegationKind::kWrite : DelegationKind::kRead,
           .handle = record.handle,
           .revoked = (record.flags & kRevokedFlag) != 0,
-          .change_told = {}};
+          .change_told = {},
+          .keeps_times = true};
 }
 
 }  // namespace
@@ -243,15 +246,16 @@ Outcome<> StateStore::put(const LockState& lock) {
 }
 
 Outcome<> StateStore::put(const DelegationState& delegation) {
-  const DelegationRecord record{.other = delegation.other,
-                                .client = delegation.client,
-                                .inode = delegation.inode,
-                                .handle = delegation.handle,
-                                .flags = delegation.revoked ? kRevokedFlag : 0};
+  DelegationRecord record{.other = delegation.other,
+                          .client = delegation.client,
+                          .inode = delegation.inode,
+                          .handle = delegation.handle,
+                          .flags = delegation.revoked ? kRevokedFlag : 0};
   Batch batch;
   // One that is in the other kind still, as some versions put it there, goes over to its own.
   if (delegation.kind == DelegationKind::kWrite) {
     erase_delegation(batch, delegation);
+    if (delegation.keeps_times) record.flags |= kTimesFlag;
     const Bytes value =
         xdr::encode_to_bytes(WriteDelegationRecord{.base = record,
                                                    .has_change = delegation.change_told.has_value(),
@@ -373,6 +377,7 @@ Result<StateStore::Loaded> StateStore::load() {
     if (!clients.contains(record.base.client)) return;
     DelegationState state = delegation_of(record.base);
     state.kind = DelegationKind::kWrite;
+    state.keeps_times = (record.base.flags & kTimesFlag) != 0;
     if (record.has_change) state.change_told = record.change;
     loaded.delegations.push_back(std::move(state));
   };

@@ -23,6 +23,12 @@ StateidOther make_stateid_other(StateKind kind, SteadyTime now, Random& random) 
   return other;
 }
 
+StateidOther with_kind(StateKind kind, const StateidOther& other) {
+  StateidOther same = other;
+  same[0] = static_cast<std::byte>(kind);
+  return same;
+}
+
 std::optional<StateKind> kind_of(const StateidOther& other) {
   const auto kind = static_cast<StateKind>(other[0]);
   switch (kind) {

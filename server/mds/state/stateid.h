@@ -20,6 +20,8 @@ using StateidOther = xdr::FixedOpaque<12>;
 enum class StateKind : uint8_t { kOpen = 1, kLock = 2, kDelegation = 3, kCopy = 4, kLayout = 0x4C };
 
 StateidOther make_stateid_other(StateKind kind, SteadyTime now, Random& random);
+// One of another kind beside it: who knows the one knows the other.
+StateidOther with_kind(StateKind kind, const StateidOther& other);
 // Nothing: this server never made such a stateid.
 std::optional<StateKind> kind_of(const StateidOther& other);
 

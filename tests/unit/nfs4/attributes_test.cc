@@ -52,6 +52,29 @@ TEST(Attributes, AclsAndTheUmask) {
   EXPECT_FALSE(xdr::decode_from<Attributes>(unknown_tag));
 }
 
+// RFC 9754, 3.1 and 5.2, in bytes.
+TEST(Attributes, TimesOfADelegationAndWhatOpenUnderstands) {
+  Attributes attributes;
+  attributes.time_delegated_access = Time{1, 2};
+  attributes.time_delegated_modify = Time{3, 4};
+  attributes.open_arguments = OpenSupport{.share_access = Bitmap::of(1U, 2U, 3U),
+                                          .share_access_want = Bitmap::of(20U, 21U),
+                                          .open_claim = Bitmap::of(0U)};
+  EXPECT_EQ(to_hex(xdr::encode_to_bytes(attributes)),
+            "00000003000000000000000000700000"  // bits 84 to 86
+            "00000038"
+            "000000000000000100000002"
+            "000000000000000300000004"
+            "000000010000000e"
+            "00000000"
+            "0000000100300000"
+            "0000000100000001"
+            "00000000");
+  const auto again = xdr::decode_from<Attributes>(xdr::encode_to_bytes(attributes));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, attributes);
+}
+
 TEST(Attributes, OneOutsideTheTableIsReportedAndNothingElseIsTaken) {
   Bitmap mask = Bitmap::of(Attribute::kMode);
   mask.set(12u);  // acl
