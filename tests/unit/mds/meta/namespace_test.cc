@@ -322,6 +322,26 @@ TEST_P(Names, LazyTimesAreNoReasonForRepliesToWait) {
   EXPECT_EQ(names_->last_namespace_sequence(), newest);
 }
 
+// RFC 9754, 5
+TEST_P(Names, WhatAHolderSaysOfTimesMovesTheChangeNoFartherThanTheData) {
+  const InodePointer before = make(kRootInode, "file");
+  clock_.advance(Milliseconds(5000));
+  const WallTime his = clock_.wall_now();
+  clock_.advance(Milliseconds(5000));
+  const InodePointer read = names_->update(before->id, {.atime = his, .by_holder = true}).value();
+  EXPECT_EQ(read->atime, his);
+  EXPECT_EQ(read->ctime, before->ctime);
+  EXPECT_EQ(read->change, before->change);
+  const InodePointer written = names_->update(before->id, {.mtime = his, .by_holder = true}).value();
+  EXPECT_EQ(written->mtime, his);
+  EXPECT_EQ(written->ctime, his);
+  EXPECT_GT(written->change, before->change);
+  const InodePointer earlier =
+      names_->update(before->id, {.mtime = before->mtime, .by_holder = true}).value();
+  EXPECT_EQ(earlier->ctime, his);
+  EXPECT_GT(earlier->change, written->change);
+}
+
 TEST_P(Names, ChangeAndInodeNumbersNeverRepeatAfterACrash) {
   SeededRandom random(3);
   std::set<uint64_t> changes;
