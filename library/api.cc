@@ -3,15 +3,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <exception>
 #include <limits>
-#include <new>
 #include <span>
 #include <string>
 
 #include "library/brick_request.h"
 #include "library/connection.h"
 #include "library/directory.h"
+#include "library/guarded_call.h"
 #include "library/last_error.h"
 #include "library/map.h"
 #include "library/open_file.h"
@@ -31,8 +30,10 @@ using namespace pnfsrdma;
 using library::Connection;
 using library::Directory;
 using library::failed;
+using library::guarded;
 using library::LockWish;
 using library::Map;
+using library::number;
 using library::OpenFile;
 using library::Queue;
 using library::Watch;
@@ -72,30 +73,6 @@ const Watch* inside(const pnfsrdma_watch* watch) {
   return reinterpret_cast<const Watch*>(watch);
 }
 
-template <typename T>
-int64_t number_of(const Result<T>& result) {
-  if (!result) return failed(result.error());
-  if constexpr (std::is_void_v<T>) {
-    return 0;
-  } else {
-    return static_cast<int64_t>(*result);
-  }
-}
-
-// What `call` returns as a number; `connection`: whose it is.
-template <typename Call>
-int64_t guarded(const Connection* connection, Call call) {
-  try {
-    if (connection == nullptr) return failed({EINVAL, "a null pointer"});
-    if (!connection->is_ours())
-      return failed({EPERM, "the connection belongs to the parent process; connect anew behind fork"});
-    return number_of(call());
-  } catch (const std::bad_alloc&) {
-    return failed({ENOMEM, "no memory"});
-  } catch (const std::exception& error) {
-    return failed({EIO, error.what()});
-  }
-}
 template <typename Call>
 int64_t on_file(pnfsrdma_file* file, Call call) {
   return guarded(file == nullptr ? nullptr : &inside(file)->connection(),
@@ -166,19 +143,6 @@ int64_t write_range(pnfsrdma_file* file, const void* buffer, size_t count, off_t
   });
 }
 
-// Nothing is logged before the program says where to.
-bool quiet_unless_set(bool sets = false) {
-  static const bool quiet = [sets] {
-    if (!sets) set_log_level(LogLevel::kOff);
-    return !sets;
-  }();
-  return quiet;
-}
-
-int number(int64_t value) {
-  return static_cast<int>(value);
-}
-
 }  // namespace
 
 const char* pnfsrdma_version() {
@@ -192,17 +156,12 @@ const char* pnfsrdma_last_error() {
 int pnfsrdma_connect(const char* source, const char* options, pnfsrdma_client** client) {
   if (source == nullptr || client == nullptr) return failed({EINVAL, "a null pointer"});
   *client = nullptr;
-  try {
-    (void)quiet_unless_set();
-    auto made = Connection::connect(source, options != nullptr ? options : "");
-    if (!made) return failed(made.error());
-    *client = reinterpret_cast<pnfsrdma_client*>(made->release());
-    return 0;
-  } catch (const std::bad_alloc&) {
-    return failed({ENOMEM, "no memory"});
-  } catch (const std::exception& error) {
-    return failed({EIO, error.what()});
-  }
+  return number(library::without_exceptions([&]() -> Result<> {
+    library::keep_quiet();
+    TRY_ASSIGN(auto made, Connection::connect(source, options != nullptr ? options : ""));
+    *client = reinterpret_cast<pnfsrdma_client*>(made.release());
+    return {};
+  }));
 }
 
 int pnfsrdma_disconnect(pnfsrdma_client* client) {
@@ -582,7 +541,7 @@ int pnfsrdma_map_refresh(pnfsrdma_map* map, const pnfsrdma_range* ranges, unsign
 
 void pnfsrdma_set_log(int level, void (*write)(int level, const char* line)) {
   if (level < PNFSRDMA_LOG_DEBUG || level > PNFSRDMA_LOG_OFF || library::forks_before() > 0) return;
-  (void)quiet_unless_set(true);
+  library::let_log();
   if (write != nullptr) {
     write_log_with([write](LogLevel at, std::string_view component, std::string_view text) {
       write(static_cast<int>(at), fmt::format("{}: {}", component, text).c_str());

@@ -329,6 +329,92 @@ int pnfsrdma_map_sync(pnfsrdma_map* map, const struct pnfsrdma_range* ranges, un
 /* Reads these ranges again, over what was stored and not synced. One thread at a time. */
 int pnfsrdma_map_refresh(pnfsrdma_map* map, const struct pnfsrdma_range* ranges, unsigned count);
 
+/* ---- blocks ----
+ * For programs that bring their own metadata: a partition of a brick's medium (pnfsrdma-brickd-partition(8)),
+ * which has one owner, whoever has its key. Its blocks have 64-bit addresses; they are allocated, mapped, read and
+ * written by RDMA, and freed. No server, no files and no mount are there. Any number of processes may be the owner
+ * at once. Calls wait, for up to 60 seconds where the brick does not answer, those that move bytes for 30, and go
+ * on over lost connections and restarts of the brick. */
+
+typedef struct pnfsrdma_blocks pnfsrdma_blocks;   /* a partition, opened by its owner */
+typedef struct pnfsrdma_mapping pnfsrdma_mapping; /* blocks of it that are mapped */
+
+/* `address`: of the brick's control port, "host", "host:port" or the path of its socket. `key_file`: what
+ * pnfsrdma-brickd partition create has written; nobody else may read it. `options`: NULL, or proto=,
+ * require_durability=persistent, as of a connection to a server. Errors: -EACCES (another key, or another
+ * partition), -EINVAL (a name, an option, no key), -EPERM (others may read the key file; the durability), -ENOENT,
+ * -ENOTSUP (nobody there serves an owner), -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT, -ENFILE (too many processes). */
+int pnfsrdma_blocks_open(const char* address, const char* partition, const char* key_file,
+                         const char* options, pnfsrdma_blocks** blocks);
+/* -EBUSY while something is mapped; else it is gone. */
+int pnfsrdma_blocks_close(pnfsrdma_blocks* blocks);
+/* As pnfsrdma_transport(), pnfsrdma_durability(). */
+const char* pnfsrdma_blocks_transport(const pnfsrdma_blocks* blocks);
+const char* pnfsrdma_blocks_durability(const pnfsrdma_blocks* blocks);
+
+struct pnfsrdma_partition {
+  uint64_t block_size; /* bytes; addresses are multiples of it */
+  uint64_t blocks;
+  uint64_t quota; /* blocks that may be allocated; 0: all */
+  uint64_t allocated;
+  uint64_t epoch; /* counts the starts of the brick */
+};
+int pnfsrdma_blocks_stat(pnfsrdma_blocks* blocks, struct pnfsrdma_partition* partition);
+
+#define PNFSRDMA_ANY_ADDRESS UINT64_MAX
+/* Allocates `count` blocks of neighbouring addresses, all zeros, durably. `wanted`: where, or
+ * PNFSRDMA_ANY_ADDRESS. `tag`: 0, or a random number that the program has written down before: when it has
+ * crashed, the same call says what the first one said. `*address`: of the first block. Errors: -ENOSPC, -EDQUOT,
+ * -EEXIST (`wanted` is taken), -EINVAL. */
+int pnfsrdma_blocks_alloc(pnfsrdma_blocks* blocks, uint64_t count, uint64_t wanted, uint64_t tag,
+                          uint64_t* address);
+/* Ends all mappings that have a part of `count` blocks from `address` on, whosever they are: when it returns,
+ * nobody reads or writes by them any more. -EBUSY is never an answer. -ECONNRESET: the brick ended before it
+ * answered, and may have done it. */
+int pnfsrdma_blocks_unmap(pnfsrdma_blocks* blocks, uint64_t address, uint64_t count);
+/* The same, and gives the blocks back. -ENOENT: not all of them are allocated. */
+int pnfsrdma_blocks_free(pnfsrdma_blocks* blocks, uint64_t address, uint64_t count);
+
+struct pnfsrdma_run {
+  uint64_t address;
+  uint64_t count; /* blocks */
+};
+/* What is allocated, in order of addresses, `from` and above: how many runs, at most `most`. Where it is `most`,
+ * go on behind the last one. */
+int pnfsrdma_blocks_list(pnfsrdma_blocks* blocks, uint64_t from, struct pnfsrdma_run* runs, unsigned most);
+
+enum {
+  PNFSRDMA_MAP_READ = 0,
+  PNFSRDMA_MAP_WRITE = 1, /* for reading and writing */
+  PNFSRDMA_MAP_SHARED = 2 /* beside others that are shared, for writing, too */
+};
+/* Maps allocated blocks. Two mappings exclude each other where they overlap and one is for writing, unless both
+ * are shared. A mapping ends with pnfsrdma_blocks_unmap() and pnfsrdma_blocks_free() by whichever process, and
+ * when the brick has not heard of this process for its lease; it outlives a restart of the brick, if nobody else
+ * can have had the blocks meanwhile. Errors: -EBUSY (another one excludes it), -ENOENT (not allocated), -EINVAL,
+ * -ENFILE (too many). */
+int pnfsrdma_blocks_map(pnfsrdma_blocks* blocks, uint64_t address, uint64_t count, unsigned flags,
+                        pnfsrdma_mapping** mapping);
+/* The mapping is gone whatever is returned. What was written and not flushed is not durable. Nothing may be under
+ * way. */
+int pnfsrdma_mapping_release(pnfsrdma_mapping* mapping);
+
+/* Offsets are bytes of the mapping. 0: all of it was moved; on an error a part may have been. `flags`:
+ * PNFSRDMA_DURABLE. Errors: -EINVAL (the mapping ends before that, flags), -EBADF (not for writing), -ESTALE (the
+ * mapping has ended), -ETIMEDOUT (the brick does not answer), -EIO. */
+int pnfsrdma_mapping_read(pnfsrdma_mapping* mapping, void* buffer, size_t count, uint64_t offset);
+int pnfsrdma_mapping_write(pnfsrdma_mapping* mapping, const void* buffer, size_t count, uint64_t offset,
+                           uint32_t flags);
+/* Makes durable what was written there by this mapping. -EIO: the brick has lost some of what was written and not
+ * flushed; told once. */
+int pnfsrdma_mapping_flush(pnfsrdma_mapping* mapping, uint64_t offset, uint64_t length);
+/* As the functions of these names for words of a file, on a mapping for writing: -ENOTSUP (a brick of an older
+ * version), -EIO (also: whether the word was changed is not known). */
+int pnfsrdma_mapping_compare_and_swap(pnfsrdma_mapping* mapping, uint64_t offset, uint64_t expected,
+                                      uint64_t desired, uint32_t flags, uint64_t* old);
+int pnfsrdma_mapping_fetch_and_add(pnfsrdma_mapping* mapping, uint64_t offset, uint64_t addend,
+                                   uint32_t flags, uint64_t* old);
+
 /* ---- log ---- */
 
 enum {

@@ -4,7 +4,7 @@
 
 // pnfsrdma.h for C++17: objects that end what they began, and std::system_error (generic_category, with the library's
 // words) instead of negative errnos. Everything else is as pnfsrdma.h says. Objects are moved, not copied; a client
-// outlives its files, directories, buffers and queues, a file its maps and watches.
+// outlives its files, directories, buffers and queues, a file its maps and watches, blocks their mappings.
 
 #include <pnfsrdma.h>
 
@@ -285,6 +285,84 @@ class queue : public detail::owner<pnfsrdma_queue> {
     const int count = pnfsrdma_reap(object_, completions, most, timeout_ms);
     return count == -EINTR ? 0 : static_cast<unsigned>(detail::check(count, "reap"));
   }
+};
+
+// A partition, opened by its owner.
+class blocks : public detail::owner<pnfsrdma_blocks> {
+ public:
+  blocks(const std::string& address, const std::string& partition, const std::string& key_file,
+         const std::string& options = {}) {
+    detail::check(pnfsrdma_blocks_open(address.c_str(), partition.c_str(), key_file.c_str(), options.c_str(), &object_),
+                  "open blocks");
+  }
+  blocks(blocks&&) noexcept = default;
+  blocks& operator=(blocks&&) noexcept = default;
+  ~blocks() {
+    if (object_ != nullptr) (void)pnfsrdma_blocks_close(object_);
+  }
+
+  std::string transport() const { return pnfsrdma_blocks_transport(object_); }
+  std::string durability() const { return pnfsrdma_blocks_durability(object_); }
+  pnfsrdma_partition stat() const {
+    pnfsrdma_partition partition;
+    detail::check(pnfsrdma_blocks_stat(object_, &partition), "stat");
+    return partition;
+  }
+  // Where they are.
+  std::uint64_t alloc(std::uint64_t count, std::uint64_t wanted = PNFSRDMA_ANY_ADDRESS, std::uint64_t tag = 0) {
+    std::uint64_t address = 0;
+    detail::check(pnfsrdma_blocks_alloc(object_, count, wanted, tag, &address), "alloc");
+    return address;
+  }
+  void free(std::uint64_t address, std::uint64_t count) {
+    detail::check(pnfsrdma_blocks_free(object_, address, count), "free");
+  }
+  void unmap(std::uint64_t address, std::uint64_t count) {
+    detail::check(pnfsrdma_blocks_unmap(object_, address, count), "unmap");
+  }
+  std::vector<pnfsrdma_run> list(std::uint64_t from = 0, unsigned most = 4096) const {
+    std::vector<pnfsrdma_run> runs(most);
+    runs.resize(static_cast<std::size_t>(detail::check(pnfsrdma_blocks_list(object_, from, runs.data(), most), "list")));
+    return runs;
+  }
+};
+
+// Blocks that are mapped, as long as this lives.
+class mapping : public detail::owner<pnfsrdma_mapping> {
+ public:
+  // `flags`: PNFSRDMA_MAP_READ, PNFSRDMA_MAP_WRITE, PNFSRDMA_MAP_SHARED.
+  mapping(blocks& of, std::uint64_t address, std::uint64_t count, unsigned flags) {
+    detail::check(pnfsrdma_blocks_map(of.get(), address, count, flags, &object_), "map");
+  }
+  mapping(mapping&&) noexcept = default;
+  mapping& operator=(mapping&&) noexcept = default;
+  ~mapping() {
+    if (object_ != nullptr) (void)pnfsrdma_mapping_release(object_);
+  }
+
+  void read(void* to, std::size_t count, std::uint64_t offset) {
+    detail::check(pnfsrdma_mapping_read(object_, to, count, offset), "read");
+  }
+  void write(const void* from, std::size_t count, std::uint64_t offset, bool durable = false) {
+    detail::check(pnfsrdma_mapping_write(object_, from, count, offset, flags(durable)), "write");
+  }
+  void flush(std::uint64_t offset, std::uint64_t length) {
+    detail::check(pnfsrdma_mapping_flush(object_, offset, length), "flush");
+  }
+  // False: it was another one, which `expected` is now.
+  bool compare_and_swap(std::uint64_t offset, std::uint64_t& expected, std::uint64_t desired, bool durable = false) {
+    return detail::check(pnfsrdma_mapping_compare_and_swap(object_, offset, expected, desired, flags(durable), &expected),
+                         "compare and swap") == 1;
+  }
+  // What it was.
+  std::uint64_t fetch_and_add(std::uint64_t offset, std::uint64_t addend, bool durable = false) {
+    std::uint64_t old = 0;
+    detail::check(pnfsrdma_mapping_fetch_and_add(object_, offset, addend, flags(durable), &old), "fetch and add");
+    return old;
+  }
+
+ private:
+  static std::uint32_t flags(bool durable) { return durable ? std::uint32_t{PNFSRDMA_DURABLE} : 0; }
 };
 
 }  // namespace pnfsrdma

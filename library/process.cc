@@ -15,6 +15,14 @@ namespace {
 
 std::atomic<uint64_t> forks = 0;
 
+void decide_on_log(bool quiet) {
+  static const bool decided = [quiet] {
+    if (quiet) set_log_level(LogLevel::kOff);
+    return true;
+  }();
+  (void)decided;
+}
+
 }  // namespace
 
 uint64_t forks_before() {
@@ -25,6 +33,14 @@ uint64_t forks_before() {
   });
   (void)registered;
   return forks;
+}
+
+void keep_quiet() {
+  decide_on_log(true);
+}
+
+void let_log() {
+  decide_on_log(false);
 }
 
 // proc(5); umask(2) would have to change it to tell it.

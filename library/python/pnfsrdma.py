@@ -19,15 +19,18 @@ import math
 import mmap
 import os
 from types import TracebackType
-from typing import NamedTuple, Sequence, Union
+from typing import NamedTuple, Sequence, TypeVar, Union
 
 Buffer = Union[bytes, bytearray, memoryview]
+_Self = TypeVar("_Self")
 
 READ, WRITE, APPEND, FDATASYNC, FSYNC, ATOMIC_WRITE, COMPARE_AND_SWAP, FETCH_AND_ADD, VERIFY, SIGNAL_RANGE = range(10)
 SIGNAL, GAP_SLOW, GAP_LOST = range(3)  # kinds of events
 DURABLE = 1
 LOCK_SHARED, LOCK_EXCLUSIVE = range(2)
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
+MAP_READ, MAP_WRITE, MAP_SHARED = range(3)
+ANY_ADDRESS = 2**64 - 1
 
 
 class Operation(ctypes.Structure):
@@ -116,6 +119,25 @@ class _Stat(ctypes.Structure):  # struct stat of 64-bit Linux
                     ("atim", _Timespec), ("mtim", _Timespec), ("ctim", _Timespec), ("reserved", ctypes.c_uint * 2)]
 
 
+class _Partition(ctypes.Structure):
+    _fields_ = [("block_size", ctypes.c_uint64), ("blocks", ctypes.c_uint64), ("quota", ctypes.c_uint64), ("allocated", ctypes.c_uint64),
+                ("epoch", ctypes.c_uint64)]
+
+
+class Partition(NamedTuple):
+    """Of an owner's blocks: bytes of each; how many there are, may be allocated (0: all) and are; which start of the brick this is."""
+
+    block_size: int
+    blocks: int
+    quota: int
+    allocated: int
+    epoch: int
+
+
+class _Run(ctypes.Structure):
+    _fields_ = [("address", ctypes.c_uint64), ("count", ctypes.c_uint64)]
+
+
 def _load() -> ctypes.CDLL:
     library = ctypes.CDLL(os.environ.get("PNFSRDMA_LIBRARY", "libpnfsrdma.so.0"))
     pointer, text, size, offset, integer = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64, ctypes.c_int
@@ -154,7 +176,18 @@ def _load() -> ctypes.CDLL:
             ("map_refresh", integer, pointer, ctypes.POINTER(_Range), ctypes.c_uint),
             ("queue_create", integer, pointer, ctypes.c_uint, ctypes.POINTER(pointer)), ("queue_destroy", None, pointer),
             ("queue_fd", integer, pointer), ("submit", integer, pointer, ctypes.POINTER(Operation), ctypes.c_uint),
-            ("reap", integer, pointer, ctypes.POINTER(_Completion), ctypes.c_uint, integer)):
+            ("reap", integer, pointer, ctypes.POINTER(_Completion), ctypes.c_uint, integer),
+            ("blocks_open", integer, text, text, text, text, ctypes.POINTER(pointer)), ("blocks_close", integer, pointer),
+            ("blocks_transport", text, pointer), ("blocks_durability", text, pointer),
+            ("blocks_stat", integer, pointer, ctypes.POINTER(_Partition)),
+            ("blocks_alloc", integer, pointer, word, word, word, ctypes.POINTER(word)), ("blocks_free", integer, pointer, word, word),
+            ("blocks_unmap", integer, pointer, word, word),
+            ("blocks_list", integer, pointer, word, ctypes.POINTER(_Run), ctypes.c_uint),
+            ("blocks_map", integer, pointer, word, word, ctypes.c_uint, ctypes.POINTER(pointer)), ("mapping_release", integer, pointer),
+            ("mapping_read", integer, pointer, pointer, size, word), ("mapping_write", integer, pointer, pointer, size, word, ctypes.c_uint32),
+            ("mapping_flush", integer, pointer, word, word),
+            ("mapping_compare_and_swap", integer, pointer, word, word, word, ctypes.c_uint32, ctypes.POINTER(word)),
+            ("mapping_fetch_and_add", integer, pointer, word, word, ctypes.c_uint32, ctypes.POINTER(word))):
         function = getattr(library, "pnfsrdma_" + name)
         function.restype = result
         function.argtypes = arguments
@@ -223,7 +256,17 @@ def connect(source: str, options: str = "") -> Client:
     return Client(client)
 
 
-class Client:
+class _Closing:
+    """What is closed at the end of a with statement."""
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+class Client(_Closing):
     """A connection: a mount, or a server. Files and queues are closed before it is."""
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
@@ -233,12 +276,6 @@ class Client:
         if self._pointer:
             _check(_library.pnfsrdma_disconnect(self._pointer))
             self._pointer = ctypes.c_void_p()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     @property
     def transport(self) -> str:
@@ -317,7 +354,7 @@ class Client:
         return Queue(queue)
 
 
-class File:
+class File(_Closing):
     """An open file."""
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
@@ -327,12 +364,6 @@ class File:
         if self._pointer:
             pointer, self._pointer = self._pointer, ctypes.c_void_p()
             _check(_library.pnfsrdma_close(pointer))
-
-    def __enter__(self) -> File:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def pread(self, count: int, offset: int) -> bytes:
         buffer = ctypes.create_string_buffer(count)
@@ -464,7 +495,7 @@ class File:
         return operation
 
 
-class Map:
+class Map(_Closing):
     """A private image of a part of a file: store into `memory`, then sync() what was stored to."""
 
     def __init__(self, pointer: ctypes.c_void_p, length: int) -> None:
@@ -477,12 +508,6 @@ class Map:
         if self._pointer:
             _library.pnfsrdma_map_destroy(self._pointer)
             self._pointer = ctypes.c_void_p()
-
-    def __enter__(self) -> Map:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def _ranges(self, ranges: Sequence[tuple[int, int]] | None) -> tuple[ctypes.Array[_Range], int]:
         wanted = [(0, len(self.memory))] if ranges is None else ranges
@@ -499,7 +524,7 @@ class Map:
         _check(_library.pnfsrdma_map_refresh(self._pointer, array, count))
 
 
-class Watch:
+class Watch(_Closing):
     """What others signal in a part of a file."""
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
@@ -509,12 +534,6 @@ class Watch:
         if self._pointer:
             _library.pnfsrdma_watch_destroy(self._pointer)
             self._pointer = ctypes.c_void_p()
-
-    def __enter__(self) -> Watch:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def fileno(self) -> int:
         """For select and asyncio: readable while there is an event."""
@@ -529,7 +548,7 @@ class Watch:
         return Event(event.kind, event.offset, event.length, event.value)
 
 
-class Queue:
+class Queue(_Closing):
     """Many operations at once."""
 
     def __init__(self, pointer: ctypes.c_void_p) -> None:
@@ -543,12 +562,6 @@ class Queue:
             _library.pnfsrdma_queue_destroy(self._pointer)
             self._pointer = ctypes.c_void_p()
             self._running.clear()
-
-    def __enter__(self) -> Queue:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def fileno(self) -> int:
         """For select and asyncio."""
@@ -576,3 +589,104 @@ class Queue:
         milliseconds = -1 if timeout is None else math.ceil(timeout * 1000)
         count = _check(_library.pnfsrdma_reap(self._pointer, array, most, milliseconds))
         return [Completion(self._running.pop(each.user_data)[0], each.result, each.offset) for each in array[:count]]
+
+
+def open_blocks(address: str, partition: str, key_file: Union[str, bytes, os.PathLike], options: str = "") -> Blocks:
+    """As pnfsrdma_blocks_open(3): a partition, by its brick's control port and its owner's key."""
+    blocks = ctypes.c_void_p()
+    _check(_library.pnfsrdma_blocks_open(_path(address), _path(partition), _path(key_file), _path(options), ctypes.byref(blocks)))
+    return Blocks(blocks)
+
+
+class Blocks(_Closing):
+    """A partition, opened by its owner. Addresses are multiples of stat().block_size; counts are of blocks."""
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        self._pointer = pointer
+
+    def close(self) -> None:
+        if self._pointer:
+            _check(_library.pnfsrdma_blocks_close(self._pointer))
+            self._pointer = ctypes.c_void_p()
+
+    @property
+    def transport(self) -> str:
+        return _library.pnfsrdma_blocks_transport(self._pointer).decode()
+
+    @property
+    def durability(self) -> str:
+        return _library.pnfsrdma_blocks_durability(self._pointer).decode()
+
+    def stat(self) -> Partition:
+        told = _Partition()
+        _check(_library.pnfsrdma_blocks_stat(self._pointer, ctypes.byref(told)))
+        return Partition(told.block_size, told.blocks, told.quota, told.allocated, told.epoch)
+
+    def alloc(self, count: int, wanted: int = ANY_ADDRESS, tag: int = 0) -> int:
+        """Zeroed blocks of neighbouring addresses; returns the first one's. `tag`: a call with that of an earlier one returns what that did."""
+        address = ctypes.c_uint64()
+        _check(_library.pnfsrdma_blocks_alloc(self._pointer, _word(count), _word(wanted), _word(tag), ctypes.byref(address)))
+        return address.value
+
+    def free(self, address: int, count: int) -> None:
+        """Whoever has them mapped."""
+        _check(_library.pnfsrdma_blocks_free(self._pointer, _word(address), _word(count)))
+
+    def unmap(self, address: int, count: int) -> None:
+        """Ends all mappings that have a part of these blocks, whosever they are."""
+        _check(_library.pnfsrdma_blocks_unmap(self._pointer, _word(address), _word(count)))
+
+    def list(self, start: int = 0, most: int = 4096) -> list[tuple[int, int]]:
+        """What is allocated from `start` on: (address, count) of each run, at most `most`."""
+        runs = (_Run * most)()
+        count = _check(_library.pnfsrdma_blocks_list(self._pointer, _word(start), runs, most))
+        return [(run.address, run.count) for run in runs[:count]]
+
+    def map(self, address: int, count: int, flags: int = MAP_WRITE) -> Mapping:
+        """`flags`: MAP_READ, MAP_WRITE, MAP_SHARED."""
+        mapping = ctypes.c_void_p()
+        _check(_library.pnfsrdma_blocks_map(self._pointer, _word(address), _word(count), flags, ctypes.byref(mapping)))
+        return Mapping(mapping)
+
+
+class Mapping(_Closing):
+    """Blocks that are mapped. Offsets are of the mapping."""
+
+    def __init__(self, pointer: ctypes.c_void_p) -> None:
+        self._pointer = pointer
+
+    def close(self) -> None:
+        if self._pointer:
+            pointer, self._pointer = self._pointer, ctypes.c_void_p()
+            _check(_library.pnfsrdma_mapping_release(pointer))
+
+    def read(self, count: int, offset: int) -> bytes:
+        buffer = bytearray(count)
+        self.read_into(buffer, offset)
+        return bytes(buffer)
+
+    def read_into(self, buffer: Union[bytearray, memoryview], offset: int) -> None:
+        _owner, address, length = _sink(buffer)
+        _check(_library.pnfsrdma_mapping_read(self._pointer, address, length, _word(offset)))
+
+    def write(self, data: Buffer, offset: int, durable: bool = False) -> None:
+        _owner, address, length = _source(data)
+        _check(_library.pnfsrdma_mapping_write(self._pointer, address, length, _word(offset), DURABLE if durable else 0))
+
+    def flush(self, offset: int, length: int) -> None:
+        """Makes durable what was written there by this mapping."""
+        _check(_library.pnfsrdma_mapping_flush(self._pointer, _word(offset), _word(length)))
+
+    def compare_and_swap(self, offset: int, expected: int, desired: int, durable: bool = False) -> int:
+        """Stores `desired` if the word is `expected`. Returns what it was."""
+        old = ctypes.c_uint64()
+        _check(_library.pnfsrdma_mapping_compare_and_swap(self._pointer, _word(offset), _word(expected), _word(desired),
+                                                          DURABLE if durable else 0, ctypes.byref(old)))
+        return old.value
+
+    def fetch_and_add(self, offset: int, addend: int, durable: bool = False) -> int:
+        """Adds, modulo 2**64. Returns what the word was."""
+        old = ctypes.c_uint64()
+        _check(_library.pnfsrdma_mapping_fetch_and_add(self._pointer, _word(offset), addend % (1 << 64), DURABLE if durable else 0,
+                                                       ctypes.byref(old)))
+        return old.value

@@ -66,6 +66,7 @@ MAY_INCLUDE = {
     "library/connect": ["shared/base", "library", "library/session", "library/mounted"],
     "library/session": ["shared/*", "library"],
     "library/mounted": ["shared/base", "shared/ring", "library"],
+    "library/blocks": ["shared/*", "library"],
     "library/preload": ["shared/base", "shared/ring"],  # in other people's programs: nothing of the library
     "tests": ["shared/*", "server/*", "fuse-client/*", "cli/*", "library/*", "tests/*"],
 }
