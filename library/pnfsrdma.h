@@ -357,7 +357,7 @@ struct pnfsrdma_partition {
   uint64_t blocks;
   uint64_t quota; /* blocks that may be allocated; 0: all */
   uint64_t allocated;
-  uint64_t epoch; /* counts the starts of the brick */
+  uint64_t epoch; /* grows with each start of the brick, and when mappings are taken away */
 };
 int pnfsrdma_blocks_stat(pnfsrdma_blocks* blocks, struct pnfsrdma_partition* partition);
 

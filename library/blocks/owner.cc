@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <utility>
 
 #include "library/blocks/status_error.h"
@@ -91,10 +92,8 @@ Result<std::unique_ptr<Owner>> Owner::open(const std::string& address, const std
   initiator::DataPathOptions data_options;
   data_options.require_power = wanted.require_persistent;
   std::unique_ptr<Owner> owner(new Owner(std::move(random), transports, data_options));
-  TRY_ASSIGN(owner->link_, OwnerLink::start({target, {.identity = partition, .secret = key.secret()}},
-                                            [made = owner.get()](const auto& told, const auto& reclaims) {
-                                              made->attached(told, reclaims);
-                                            }));
+  TRY_ASSIGN(owner->link_,
+             OwnerLink::start({target, {.identity = partition, .secret = key.secret()}}, *owner));
   TRY(owner->link_->wait_for_first(within(kOpenPatience)));
   {
     const std::lock_guard lock(owner->mutex_);
@@ -274,6 +273,32 @@ void Owner::attached(const OwnerLink::Attached& told, std::optional<uint64_t> re
       mapping->ended(to_error(Status::kRevoked, "the mapping"));
     }
   }
+}
+
+// Those that were mapped before this was asked, and are not in the list, were taken away.
+void Owner::look_after_mappings(const OwnerLink::Attached& told, std::function<void()> done) {
+  std::vector<std::shared_ptr<BlockMapping>> mappings;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [number, mapping] : mappings_) {
+      if (mapping->is_mapped()) mappings.push_back(mapping);
+    }
+  }
+  link_->call_later(
+      Procedure::kListMappings, xdr::encode_to_bytes(AttachmentArguments{told->attachment}),
+      [told, mappings = std::move(mappings), done = std::move(done)](const Result<Bytes>& reply) {
+        if (!reply) return;  // the next attach asks again
+        const auto listed = xdr::decode_from<MappingsResult>(*reply);
+        if (!listed || listed->status != Status::kOk) return;
+        std::set<uint64_t> there;
+        for (const MappingEntry& entry : listed->mappings) {
+          if (entry.attachment == told->attachment) there.insert(entry.mapping);
+        }
+        for (const auto& mapping : mappings) {
+          if (!there.contains(mapping->number())) mapping->ended(to_error(Status::kRevoked, "the mapping"));
+        }
+        done();
+      });
 }
 
 void Owner::reclaim(const std::shared_ptr<BlockMapping>& mapping, const std::shared_ptr<Attachment>& under,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,7 +19,7 @@ namespace pnfsrdma::library::blocks {
 
 // What pnfsrdma_blocks_open() makes: the owner of a partition, attached to its brick. Calls wait for the brick for 60
 // seconds at most, over lost connections and restarts of the brick. Thread-safe; mappings are released before it ends.
-class Owner {
+class Owner final : private OwnerLink::Listener {
  public:
   // `address`: as in the brick's configuration ("host:port", a path). `options`: proto=, require_durability=. What an
   // Error says names cause and fix, for a user.
@@ -75,7 +75,8 @@ class Owner {
   Result<> take_back(Procedure procedure, const char* what, uint64_t address, uint64_t count);
 
   // In the link's thread.
-  void attached(const OwnerLink::Attached& told, std::optional<uint64_t> reclaims);
+  void attached(const OwnerLink::Attached& told, std::optional<uint64_t> reclaims) override;
+  void look_after_mappings(const OwnerLink::Attached& told, std::function<void()> done) override;
   void reclaim(const std::shared_ptr<BlockMapping>& mapping, const std::shared_ptr<Attachment>& under,
                uint64_t epoch);
 

@@ -41,17 +41,14 @@ Milliseconds keep_alive_distance(const AttachResult& told) {
 
 }  // namespace
 
-Result<std::unique_ptr<OwnerLink>> OwnerLink::start(Target target, Listener listener) {
+Result<std::unique_ptr<OwnerLink>> OwnerLink::start(Target target, Listener& listener) {
   TRY_ASSIGN(auto tls, rpc_tls::Endpoint::open_key(rpc_tls::Role::kClient, target.key));
   const SignalsBlocked blocked;
-  return std::unique_ptr<OwnerLink>(new OwnerLink(std::move(target), std::move(listener), std::move(tls)));
+  return std::unique_ptr<OwnerLink>(new OwnerLink(std::move(target), listener, std::move(tls)));
 }
 
-OwnerLink::OwnerLink(Target target, Listener listener, std::shared_ptr<rpc_tls::Endpoint> tls)
-    : target_(std::move(target)),
-      listener_(std::move(listener)),
-      tls_(std::move(tls)),
-      pause_(kPauseShortest) {
+OwnerLink::OwnerLink(Target target, Listener& listener, std::shared_ptr<rpc_tls::Endpoint> tls)
+    : target_(std::move(target)), listener_(listener), tls_(std::move(tls)), pause_(kPauseShortest) {
   loop_.post([this] { dial(); });
   thread_ = Thread([this] { loop_.run(); });
 }
@@ -177,12 +174,16 @@ void OwnerLink::take_attached(const Result<Bytes>& reply, uint64_t asked, Steady
 void OwnerLink::publish(AttachResult told, SteadyTime sent) {
   pause_ = kPauseShortest;
   const Attached before = known_;
+  const uint64_t epoch = told.epoch;
   if (!before || before->attachment != told.attachment) {
     known_ = std::make_shared<const AttachResult>(std::move(told));
     // Silent for less than the lease, so it was there when the brick's process ended.
     const bool reclaims =
-        before && known_->epoch == before->epoch + 1 && loop_.now() - heard_ < Milliseconds(before->lease_ms);
-    listener_(known_, reclaims ? std::optional(before->epoch) : std::nullopt);
+        before && epoch > known_epoch_ && loop_.now() - heard_ < Milliseconds(before->lease_ms);
+    listener_.attached(known_, reclaims ? std::optional(known_epoch_) : std::nullopt);
+    known_epoch_ = epoch;
+  } else if (epoch != known_epoch_) {
+    look_after_mappings(epoch);
   }
   heard_ = sent;
   {
@@ -194,6 +195,12 @@ void OwnerLink::publish(AttachResult told, SteadyTime sent) {
   changed_.notify_all();
   ++keep_alive_turn_;
   keep_alive();
+}
+
+void OwnerLink::look_after_mappings(uint64_t epoch) {
+  listener_.look_after_mappings(known_, [this, epoch, attachment = known_->attachment] {
+    if (known_->attachment == attachment) known_epoch_ = std::max(known_epoch_, epoch);
+  });
 }
 
 void OwnerLink::lost(const Error& reason) {

@@ -29,12 +29,21 @@ class OwnerLink {
   // What the brick said when it took us in.
   using Attached = std::shared_ptr<const AttachResult>;
   using Done = std::function<void(Result<Bytes>)>;
-  // Called in the link's thread when the brick has made a new attachment of us, before anybody else knows of it.
-  // `reclaims`: what was mapped under the one before may be had again (blocks::How::kReclaim), under its epoch.
-  using Listener = std::function<void(const Attached& now, std::optional<uint64_t> reclaims)>;
+  // Called in the link's thread.
+  class Listener {
+   public:
+    // The brick has made a new attachment of us, and nobody else knows of it yet. `reclaims`: what was mapped under the
+    // one before may be had again (blocks::How::kReclaim), under this epoch.
+    virtual void attached(const Attached& now, std::optional<uint64_t> reclaims) = 0;
+    // Somebody's mappings were taken away. `done` when it is known which of ours are there still.
+    virtual void look_after_mappings(const Attached& now, std::function<void()> done) = 0;
+
+   protected:
+    ~Listener() = default;
+  };
 
   // Begins to connect. Errors: ENOMEM.
-  static Result<std::unique_ptr<OwnerLink>> start(Target target, Listener listener);
+  static Result<std::unique_ptr<OwnerLink>> start(Target target, Listener& listener);
   // The brick keeps the attachment for its lease, unless it was told to end it.
   ~OwnerLink();
 
@@ -59,20 +68,21 @@ class OwnerLink {
     bool failed = false;  // at least once since it was up
   };
 
-  OwnerLink(Target target, Listener listener, std::shared_ptr<rpc_tls::Endpoint> tls);
+  OwnerLink(Target target, Listener& listener, std::shared_ptr<rpc_tls::Endpoint> tls);
   void dial();
   void dialled(Result<FileDescriptor> socket);
   void secured(const Result<>& outcome);
   void attach(uint64_t again);
   void take_attached(const Result<Bytes>& reply, uint64_t asked, SteadyTime sent);
   void publish(AttachResult told, SteadyTime sent);
+  void look_after_mappings(uint64_t epoch);
   void lost(const Error& reason);
   void keep_alive();
   void call_now(Procedure procedure, Bytes arguments, Milliseconds timeout, Done done);
   Error in_words(const Error& error) const;
 
   const Target target_;
-  const Listener listener_;
+  Listener& listener_;
   const std::shared_ptr<rpc_tls::Endpoint> tls_;
   const SystemClock clock_;
   EventLoop loop_{clock_};
@@ -84,6 +94,7 @@ class OwnerLink {
   bool attaching_ = false;
   SteadyTime heard_{};  // the attachment was there when what was sent then was answered
   Attached known_;
+  uint64_t known_epoch_ = 0;  // in which it was known what is mapped
   uint64_t keep_alive_turn_ = 0;
 
   Guarded<State> state_;

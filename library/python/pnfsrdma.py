@@ -125,7 +125,8 @@ class _Partition(ctypes.Structure):
 
 
 class Partition(NamedTuple):
-    """Of an owner's blocks: bytes of each; how many there are, may be allocated (0: all) and are; which start of the brick this is."""
+    """Of an owner's blocks: bytes of each; how many there are, may be allocated (0: all) and are; a number that grows with
+    each start of the brick."""
 
     block_size: int
     blocks: int

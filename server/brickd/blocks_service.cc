@@ -56,16 +56,21 @@ BlocksService::BlocksService(Parts parts, Milliseconds lease)
                      log_warning("brick", "attachment-silent attachment={:x}: its mappings end", attachment);
                      end_attachment(attachment, [] {});
                    }),
-      mappings_(parts.pool.block_size()) {
+      mappings_(parts.pool.block_size()),
+      start_epoch_(parts.pool.superblock().epoch() + 1) {
+  raise_epoch(lifetime_.guard([this](Status status) { started_ = status == Status::kOk; }));
+  // Whoever has not come back by then has been silent for its lease.
+  reclaim_timer_ = parts_.loop.after(lease, lifetime_.guard([this] { mappings_.end_reclaims(); }));
+}
+
+void BlocksService::raise_epoch(std::function<void(Status)> done) {
   parts_.committer.submit(
       [this]() -> Committer::Outcome {
         Superblock& superblock = parts_.pool.superblock();
         const auto& name = superblock.content().ownership.name;
         return {Status::kOk, superblock.set_claim(superblock.epoch() + 1, name.data())};
       },
-      lifetime_.guard([this](Status status) { started_ = status == Status::kOk; }));
-  // Whoever has not come back by then has been silent for its lease.
-  reclaim_timer_ = parts_.loop.after(lease, lifetime_.guard([this] { mappings_.end_reclaims(); }));
+      std::move(done));
 }
 
 template <typename T>
@@ -226,7 +231,7 @@ void BlocksService::unmap(const blocks::BlocksArguments& arguments, Done<blocks:
   if (status != BlocksStatus::kOk) return answer(std::move(done), blocks::StatusResult{status});
   take_back({arguments.address, arguments.count}, [this, done = std::move(done)](uint64_t closing) {
     closing_.erase(closing);
-    answer(done, blocks::StatusResult{});
+    answer(done, blocks::StatusResult{parts_.committer.failed() ? BlocksStatus::kIo : BlocksStatus::kOk});
   });
 }
 
@@ -270,10 +275,13 @@ void BlocksService::take_back(const Blocks& taken, std::function<void(uint64_t c
   if (!keys.empty())
     log_info("brick", "taken-back address={:#x} blocks={} mappings={}", taken.address, taken.count,
              keys.size());
-  const auto left = std::make_shared<size_t>(keys.size() + 1);
+  // Whoever had them may not know it before this process has ended: what he mapped in this epoch he does not get again.
+  const size_t raised = keys.empty() ? 0 : 1;
+  const auto left = std::make_shared<size_t>(keys.size() + 1 + raised);
   const auto one_done = [left, closing, done = std::move(done)] {
     if (--*left == 0) done(closing);
   };
+  if (raised > 0) raise_epoch([one_done](Status) { one_done(); });
   for (const Key& key : keys) end_mapping(key, one_done);
   // Handles of whoever was silent for its lease may still be dying.
   parts_.sessions.when_ended_are_dead(one_done);
@@ -315,7 +323,7 @@ BlocksStatus BlocksService::begin_mapping(const blocks::MapArguments& arguments)
   const uint64_t length = arguments.count * parts_.pool.block_size();
   const bool there = parts_.pool.table().resolve(arguments.address, length).has_value();
   if (arguments.how == blocks::How::kReclaim) {
-    const bool last = arguments.epoch + 1 == parts_.pool.superblock().epoch();
+    const bool last = arguments.epoch + 1 == start_epoch_;
     if (!last || !there || is_closing(arguments.address, arguments.count)) return BlocksStatus::kRevoked;
     return mappings_.reclaim(key, wanted);
   }

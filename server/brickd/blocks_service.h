@@ -67,6 +67,7 @@ class BlocksService {
 
   template <typename T>
   void answer(Done<T> done, T result);
+  void raise_epoch(std::function<void(Status)> done);
   void end_attachment(uint64_t attachment, std::function<void()> done);
   blocks::Status check_blocks(uint64_t attachment, uint64_t address, uint64_t count);
   uint64_t choose_address(uint64_t count) const;
@@ -92,6 +93,7 @@ class BlocksService {
   uint64_t next_closing_ = 1;
   // Addresses are not given twice by one process: a free() that is repeated never meets what came later.
   uint64_t next_address_ = 0;
+  const uint64_t start_epoch_;  // the first one of this process
   bool started_ = false;
   EventLoop::TimerId reclaim_timer_ = 0;
   Lifetime lifetime_;

@@ -73,7 +73,8 @@ struct AttachResult {
   Status status = Status::kOk;
   uint64_t attachment = 0;  // from a CSPRNG
   xdr::FixedOpaque<kTicketSize> ticket{};
-  uint64_t epoch = 0;  // counts the starts of the partition's brick
+  // Grows with each start of the partition's brick, and whenever unmap or free has ended mappings.
+  uint64_t epoch = 0;
   xdr::FixedOpaque<16> uuid{};
   xdr::FixedOpaque<8> verifier{};
   uint64_t block_size = 0;
@@ -134,8 +135,8 @@ enum class How : uint32_t {
   kBegin = 0,  // a new one
   kAgain =
       1,  // one that there is: its grants as they are now, exposed again if they were withdrawn. Else kRevoked
-  // One that was there in the epoch before this. kRevoked: somebody may have changed the blocks or taken them
-  // back since.
+  // One that was there in the last epoch of the brick's process before this. kRevoked: somebody may have changed the
+  // blocks or taken them back since.
   kReclaim = 2,
 };
 constexpr bool xdr_known(How value) {
@@ -149,7 +150,8 @@ struct MapArguments {
   bool writable = false;
   bool shared = false;
   How how = How::kBegin;
-  uint64_t epoch = 0;  // kReclaim: in which it was there
+  uint64_t epoch =
+      0;  // kReclaim: in which it was there: that of attach, or a later one if it was listed behind that
 };
 struct MapResult {
   Status status = Status::kOk;

@@ -253,6 +253,22 @@ class Restarts(Case):
         self.assertEqual(other.read(4, 0), bytes(4))
         self.assertEqual(blocks.list(), [(at, 2)])
 
+    def test_what_was_taken_away_does_not_return_with_the_brick(self):
+        blocks, other, third = self.owner(), self.owner(), self.owner()
+        at = blocks.alloc(3)
+        # Nobody of these but the one that takes it away knows of that.
+        idle, bystander = self.map(blocks, at, 1), self.map(third, at + BLOCK, 1)
+        bystander.write(b"here", 0)
+        other.unmap(at, 1)
+        with other.map(at, 1) as mapping:
+            mapping.write(b"others", 0, durable=True)
+        self.partitions.stop("tank", signal.SIGKILL)
+        self.partitions.start("tank")
+        self.assert_fails(errno.ESTALE, idle.write, b"mine!!", 0)
+        self.assertEqual(self.map(other, at, 1).read(6, 0), b"others")
+        # Nor what was not known to be spared by it.
+        self.assert_fails(errno.ESTALE, bystander.read, 4, 0)
+
     def test_calls_wait_for_a_brick_that_comes_back(self):
         blocks = self.owner()
         at = blocks.alloc(1)
@@ -308,6 +324,18 @@ class Leases(Case):
         time.sleep(5)
         self.assertEqual(mapping.read(4, 0), b"idle")
         self.assertNotIn("attachment-silent", self.partitions.log("tank"))
+
+    def test_who_has_seen_what_was_taken_away_keeps_the_rest(self):
+        blocks, other = self.owner(), self.owner()
+        at = blocks.alloc(2)
+        lost, kept = self.map(blocks, at, 1), self.map(blocks, at + BLOCK, 1)
+        kept.write(b"kept", 0)
+        other.unmap(at, 1)
+        time.sleep(1.5)  # each lease is renewed
+        self.partitions.stop("tank", signal.SIGKILL)
+        self.partitions.start("tank")
+        self.assertEqual(kept.read(4, 0), b"kept")
+        self.assert_fails(errno.ESTALE, lost.read, 4, 0)
 
     def test_who_was_silent_for_the_lease_has_lost_it(self):
         blocks, other = self.owner(), self.owner()

@@ -125,6 +125,19 @@ class Leases(Case):
         self.assertEqual(again.map(21, at, 2, how=RECLAIM, epoch=before), REVOKED)
 
 
+    def test_what_was_taken_away_is_not_had_again_after_a_restart(self):
+        one, other = self.owner(), self.owner()
+        at = one.alloc(1, 1)[1]
+        self.assertEqual((one.map(20, at, 1), other.unmap(at, 1)), (OK, OK))
+        self.assertEqual((other.map(1, at, 1), other.release(1)), (OK, OK))
+        before = one.epoch
+        self.partitions.stop("tank", signal.SIGKILL)
+        self.partitions.start("tank")
+        again = self.owner()
+        self.assertEqual(again.epoch, before + 2)
+        self.assertEqual(again.map(20, at, 1, how=RECLAIM, epoch=before), REVOKED)
+
+
 class Crashes(Case):
     """The brick is killed between any two calls, and within them."""
 

@@ -198,6 +198,24 @@ TEST_F(Blocks, AnUnmapEndsWhatOthersHaveMapped) {
   EXPECT_EQ(written.status, BlocksStatus::kRevoked);
 }
 
+// Who has not noticed that does not reclaim behind a restart what others have had.
+TEST_F(Blocks, WhatEndsMappingsRaisesTheEpoch) {
+  const auto one = owner();
+  const uint64_t epoch = attached_.epoch;
+  const auto now = [&] { return one->attach(one->attachment).epoch; };
+  const uint64_t at = one->alloc(1, 1).address;
+  one->map(1, at, 1);
+  EXPECT_EQ(one->release(1), BlocksStatus::kOk);
+  EXPECT_EQ(one->unmap(at, 1), BlocksStatus::kOk);
+  EXPECT_EQ(now(), epoch) << "nothing was mapped";
+  one->map(2, at, 1);
+  EXPECT_EQ(one->unmap(at, 1), BlocksStatus::kOk);
+  EXPECT_EQ(now(), epoch + 1);
+  one->map(3, at, 1);
+  EXPECT_EQ(one->free(at, 1), BlocksStatus::kOk);
+  EXPECT_EQ(now(), epoch + 2);
+}
+
 TEST_F(Blocks, AFreeEndsWhatOthersHaveMapped) {
   const auto one = owner();
   const auto rdma = client(brick_, attached_);
