@@ -41,7 +41,7 @@ CommitThread::~CommitThread() {
 }
 
 void CommitThread::committed(Sequence sequence, CommitKind kind) {
-  if (kind == CommitKind::kNamespace && may_sync_here()) return sync_here(sequence);
+  if (kind == CommitKind::kNamespace && begins_here()) return sync_here(sequence);
   {
     auto work = work_.lock();
     work->committed = sequence;
@@ -82,6 +82,11 @@ std::optional<Sequence> CommitThread::next_group() {
       break;
     }
   }
+  if (work->here) {
+    work->awaited = true;
+    work.wait(wake_, [](const Work& now) { return !now.here; });
+    work->awaited = false;
+  }
   if (work->stopping || work->failed) return std::nullopt;
   busy_ = steady_now() - since < kSpin;
   work->state_deadline.reset();
@@ -97,23 +102,29 @@ void CommitThread::spin() {
   while (urgent_.load(std::memory_order_acquire) <= seen && steady_now() < end) yield_thread();
 }
 
-// A thread that syncs has the log for itself: the loop would wait for it.
-bool CommitThread::may_sync_here() {
+// One at a time: the loop would wait for the thread, and the system tells of what it could not write but once, to either
+// of them (fsync(2)).
+bool CommitThread::begins_here() {
   if (quick_in_a_row_.load(std::memory_order_relaxed) < kQuickInARow) return false;
   if (hooks_.may_sync_here && !hooks_.may_sync_here()) return false;
   auto work = work_.lock();
-  return !work->syncing && !work->anyway && !work->failed;
+  work->here = !work->syncing && !work->anyway && !work->failed;
+  return work->here;
 }
 
 void CommitThread::sync_here(Sequence group) {
   const Result<> outcome = sync_measured();
+  bool awaited = false;
   {
     auto work = work_.lock();
+    work->here = false;
+    awaited = work->awaited;
     work->committed = std::max(work->committed, group);
     work->failed = !outcome;  // the thread ends when it is woken
     if (outcome) work->synced = std::max(work->synced, group);
     if (outcome) work->state_deadline.reset();
   }
+  if (awaited) wake_.notify_one();
   if (outcome) return hooks_.progress(group);
   log_error("meta", "sync-failed {}", outcome.error().to_string());
   hooks_.failed(outcome.error());
@@ -138,16 +149,17 @@ Result<> CommitThread::sync_measured() {
 
 bool CommitThread::sync_up_to(Sequence group) {
   const Result<> outcome = sync_measured();
-  work_.lock()->syncing = false;
+  {
+    auto work = work_.lock();
+    work->syncing = false;
+    work->failed = !outcome;  // before the loop hears of it: it may be about to sync, and that could succeed
+    if (outcome) work->synced = std::max(work->synced, group);
+  }
   if (!outcome) {
     // A second try could succeed without the pages the first one lost: nothing can be promised any more.
     log_error("meta", "sync-failed {}", outcome.error().to_string());
     loop_.post([failed = hooks_.failed, error = outcome.error()] { failed(error); });
     return false;
-  }
-  {
-    auto work = work_.lock();
-    work->synced = std::max(work->synced, group);
   }
   loop_.post([progress = hooks_.progress, group] { progress(group); });
   return true;

@@ -52,7 +52,9 @@ class CommitThread {
     bool anyway = false;
     bool stopping = false;
     bool syncing = false;  // in the thread
-    bool failed = false;
+    bool here = false;     // in the loop: the thread waits for its end
+    bool awaited = false;  // it does
+    bool failed = false;   // in either
   };
 
   void run();
@@ -60,7 +62,7 @@ class CommitThread {
   std::optional<Sequence> next_group();
   void spin();
   bool sync_up_to(Sequence group);
-  bool may_sync_here();
+  bool begins_here();
   void sync_here(Sequence group);
   Result<> sync_measured();
 

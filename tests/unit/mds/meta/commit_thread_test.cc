@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <semaphore>
 #include <thread>
 #include <vector>
@@ -93,8 +94,10 @@ class QuickMedium : public GroupCommit {
     thread_ = std::make_unique<CommitThread>(
         loop_,
         CommitThread::Hooks{.sync = [this]() -> Result<> {
-                              if (std::this_thread::get_id() == loop_thread_) ++here_;
+                              const bool here = std::this_thread::get_id() == loop_thread_;
+                              if (here) ++here_;
                               ++syncs_;
+                              if (here && meanwhile_) meanwhile_();
                               if (slow_) sleep_for(Milliseconds(1));
                               if (broken_) return fail(EIO, "the medium fails");
                               return {};
@@ -116,6 +119,7 @@ class QuickMedium : public GroupCommit {
   std::atomic<int> here_ = 0;
   std::atomic<bool> slow_ = false;
   bool allowed_ = true;
+  std::function<void()> meanwhile_;  // while the loop syncs
   Sequence committed_ = 0;
   std::unique_ptr<CommitThread> thread_;
 };
@@ -138,6 +142,38 @@ TEST_F(QuickMedium, IsSyncedByTheThreadAgainWhenItWasSlowOnce) {
   EXPECT_EQ(here_, 2);
   commit(2);
   EXPECT_GE(here_, 3);
+}
+
+TEST_F(QuickMedium, IsNotSyncedByTheLoopBehindASyncThatFailedInTheThread) {
+  commit(CommitThread::kQuickInARow);
+  const Sequence safe = committed_;
+  allowed_ = false;
+  broken_ = true;
+  thread_->committed(++committed_, CommitKind::kNamespace);
+  while (syncs_ <= static_cast<int>(safe)) sleep_for(Milliseconds(1));
+  sleep_for(Milliseconds(50));
+  // The loop has not heard of it yet, and what the medium could not write it tells nobody again.
+  broken_ = false;
+  allowed_ = true;
+  thread_->committed(++committed_, CommitKind::kNamespace);
+  EXPECT_EQ(progress_.back(), safe);
+  ASSERT_TRUE(run_until([&] { return failed_; }));
+  EXPECT_EQ(progress_.back(), safe);
+}
+
+TEST_F(QuickMedium, IsNotSyncedByTheThreadWhileTheLoopDoes) {
+  commit(CommitThread::kQuickInARow);
+  int during = 0;
+  meanwhile_ = [&] {
+    const int begun = syncs_;
+    thread_->sync_anyway();
+    sleep_for(Milliseconds(50));
+    during += syncs_ - begun;
+  };
+  thread_->committed(++committed_, CommitKind::kNamespace);
+  EXPECT_EQ(here_, 1);
+  EXPECT_EQ(during, 0);
+  EXPECT_TRUE(run_until([&] { return syncs_ == static_cast<int>(committed_) + 1; })) << "but behind it";
 }
 
 TEST_F(QuickMedium, IsSyncedByTheThreadWhileTheLogWaits) {
