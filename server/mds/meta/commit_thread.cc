@@ -102,8 +102,8 @@ void CommitThread::spin() {
   while (urgent_.load(std::memory_order_acquire) <= seen && steady_now() < end) yield_thread();
 }
 
-// One at a time: the loop would wait for the thread, and the system tells of what it could not write but once, to either
-// of them (fsync(2)).
+// One at a time: the loop would wait for the thread, and the system tells of what it could not write but once, to
+// either of them (fsync(2)).
 bool CommitThread::begins_here() {
   if (quick_in_a_row_.load(std::memory_order_relaxed) < kQuickInARow) return false;
   if (hooks_.may_sync_here && !hooks_.may_sync_here()) return false;
