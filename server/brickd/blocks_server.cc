@@ -22,8 +22,11 @@ BlocksService::Done<Answer> encode_blocks_answer(rpc::Responder responder) {
   return [shared](const Answer& answer) { shared->reply(xdr::encode_to_bytes(answer)); };
 }
 
-// "192.0.2.7" of "192.0.2.7:1023"; whoever comes by a Unix socket is one.
-std::string host_of_peer(const std::string& peer) {
+// "192.0.2.7" of "192.0.2.7:1023". Anybody of this host may come by a Unix socket: there each user is one.
+std::string host_of(const rpc::Connection& connection) {
+  const std::string& peer = connection.peer();
+  if (const auto credentials = connection.peer_credentials())
+    return peer + " uid " + std::to_string(credentials->uid);
   const size_t colon = peer.rfind(':');
   return colon == std::string::npos ? peer : peer.substr(0, colon);
 }
@@ -69,8 +72,9 @@ Result<std::string> BlocksServer::listen(const std::string& text) {
 }
 
 void BlocksServer::accepted(const rpc::ConnectionPointer& connection) {
-  peers_[connection.get()] = {connection};
-  if (is_put_off(host_of_peer(connection->peer()))) connection->close();
+  const std::string host = host_of(*connection);
+  peers_[connection.get()] = {.connection = connection, .host = host};
+  if (is_put_off(host)) connection->close();
 }
 
 bool BlocksServer::is_put_off(const std::string& host) {
@@ -84,24 +88,24 @@ bool BlocksServer::is_put_off(const std::string& host) {
 void BlocksServer::closed(const rpc::ConnectionPointer& connection, const Error& reason) {
   const auto peer = peers_.extract(connection.get());
   if (peer.empty()) return;
-  if (!peer.mapped().let_in) return refused(connection, reason);
+  if (!peer.mapped().let_in) return refused(peer.mapped(), reason);
   log_info("brick", "owner-disconnected peer={} reason=\"{}\"", connection->peer(), reason.to_string());
 }
 
 // Anybody can come to the door and be refused: the log has it now and then.
-void BlocksServer::refused(const rpc::ConnectionPointer& connection, const Error& reason) {
+void BlocksServer::refused(const Peer& peer, const Error& reason) {
   const SteadyTime now = loop_.now();
   const bool wrong_key = reason.number() == EACCES || reason.number() == EPROTO;
   if (wrong_key) {
     if (failed_.size() >= kHostsPutOffMax)
       std::erase_if(failed_, [&](const auto& one) { return one.second <= now; });
-    if (failed_.size() < kHostsPutOffMax) failed_[host_of_peer(connection->peer())] = now + kPutOff;
+    if (failed_.size() < kHostsPutOffMax) failed_[peer.host] = now + kPutOff;
   }
   // Who looks whether somebody is there hides nobody with a wrong key.
   Refusals& refusals = wrong_key ? wrong_keys_ : others_;
   if (++refusals.count > 1 && now - refusals.logged < kRefusalLogged) return;
   refusals.logged = now;
-  log_warning("brick", "owner-refused peer={} reason=\"{}\" refused={}", connection->peer(),
+  log_warning("brick", "owner-refused peer={} reason=\"{}\" refused={}", peer.connection->peer(),
               reason.to_string(), refusals.count);
 }
 

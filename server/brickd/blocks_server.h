@@ -16,7 +16,8 @@ namespace pnfsrdma::brick {
 
 // The program of a partition's owner on its sockets: lets in whoever has the key, by TLS, and nobody else to anything;
 // decodes calls, has the service answer them, encodes. From an address from which somebody has shown a wrong key
-// nobody gets further for a second. Owned by the Brick; control loop only.
+// nobody gets further for a second; of those who come by a Unix socket, no process of that user. Owned by the Brick;
+// control loop only.
 class BlocksServer {
  public:
   // `key`: makes the sessions.
@@ -30,14 +31,15 @@ class BlocksServer {
  private:
   struct Peer {
     rpc::ConnectionPointer connection;
+    std::string host;
     bool let_in = false;
     uint64_t attachment = 0;  // the last one it spoke for
   };
 
   void accepted(const rpc::ConnectionPointer& connection);
   void closed(const rpc::ConnectionPointer& connection, const Error& reason);
-  void refused(const rpc::ConnectionPointer& connection, const Error& reason);
-  bool is_put_off(const std::string& peer);
+  void refused(const Peer& peer, const Error& reason);
+  bool is_put_off(const std::string& host);
   void handle(const rpc::ConnectionPointer& connection, const rpc::IncomingCall& call,
               rpc::Responder responder);
   void attached(const rpc::ConnectionPointer& connection, uint64_t attachment);
@@ -52,7 +54,7 @@ class BlocksServer {
   rpc::MemoryBudget memory_;  // outlives the connections, which ~BlocksServer() ends
   std::unordered_map<const rpc::Connection*, Peer> peers_;
   std::vector<std::unique_ptr<rpc::Listener>> listeners_;
-  std::map<std::string, SteadyTime> failed_;  // hosts, and until when they are put off
+  std::map<std::string, SteadyTime> failed_;  // hosts or users, and until when they are put off
   struct Refusals {
     SteadyTime logged;
     uint64_t count = 0;

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 
 #include "server/brickd/brick.h"
 #include "server/brickd/pool.h"
@@ -82,6 +87,29 @@ TEST_F(Blocks, AWrongKeyIsRefusedAndPutsItsHostOff) {
   EXPECT_NE(right.secured->error().number(), EACCES) << "put off, not refused";
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
   EXPECT_EQ(owner()->list().size(), 0u);
+}
+
+// What connects in `call` is another user's: of this thread alone (setreuid(2), "C library/kernel differences").
+void as_another_user(const std::function<void()>& call) {
+  constexpr uid_t kAnother = 65534;
+  ASSERT_EQ(syscall(SYS_setresuid, -1, kAnother, -1), 0);
+  call();
+  ASSERT_EQ(syscall(SYS_setresuid, -1, 0, -1), 0);
+}
+
+TEST_F(Blocks, AWrongKeyPutsNoOtherUserOfThisHostOff) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  std::string folder = "/var/tmp/brick-test.XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  chmod(folder.c_str(), 0755);
+  const std::string path = "unix:" + folder + "/owner.sock";
+  brick_.in_loop([&](Brick& inside) { EXPECT_TRUE(inside.serve_owner(path)); });
+  const auto secured = [&](uint8_t secret) { return TestOwner(path, "tank", secret).secured->has_value(); };
+  as_another_user([&] { EXPECT_FALSE(secured(kSecret + 1)); });
+  EXPECT_TRUE(secured(kSecret));
+  as_another_user([&] { EXPECT_FALSE(secured(kSecret)) << "put off"; });
+  brick_.stop();
+  rmdir(folder.c_str());
 }
 
 TEST_F(Blocks, TheProgramOfAnMdsIsNotThere) {
