@@ -275,14 +275,17 @@ void BlocksService::take_back(const Blocks& taken, std::function<void(uint64_t c
   if (!keys.empty())
     log_info("brick", "taken-back address={:#x} blocks={} mappings={}", taken.address, taken.count,
              keys.size());
-  // Whoever had them may not know it before this process has ended: what he mapped in this epoch he does not get again.
-  const size_t raised = keys.empty() ? 0 : 1;
-  const auto left = std::make_shared<size_t>(keys.size() + 1 + raised);
+  const auto left = std::make_shared<size_t>(keys.size() + 1);
   const auto one_done = [left, closing, done = std::move(done)] {
     if (--*left == 0) done(closing);
   };
-  if (raised > 0) raise_epoch([one_done](Status) { one_done(); });
-  for (const Key& key : keys) end_mapping(key, one_done);
+  // Whoever had them may not know it before this process has ended: what he mapped in this epoch he does not get again.
+  // First, for their blocks can be mapped anew as soon as the mappings have ended.
+  if (!keys.empty()) {
+    raise_epoch(lifetime_.guard([this, keys, one_done](Status) {
+      for (const Key& key : keys) end_mapping(key, one_done);
+    }));
+  }
   // Handles of whoever was silent for its lease may still be dying.
   parts_.sessions.when_ended_are_dead(one_done);
 }
@@ -308,7 +311,8 @@ void BlocksService::map(const blocks::MapArguments& arguments, Done<blocks::MapR
   const Key key{arguments.attachment, arguments.mapping};
   blocks::MapResult result = expose(key, wanted_mapping(arguments));
   // One that was there already goes through the brick for as long as it has no handles.
-  if (result.status != BlocksStatus::kOk && arguments.how != blocks::How::kAgain) mappings_.remove(key);
+  // Another one ends, and excludes until the handles of its first pieces are dead.
+  if (result.status != BlocksStatus::kOk && arguments.how != blocks::How::kAgain) end_mapping(key, [] {});
   answer(std::move(done), std::move(result));
 }
 
