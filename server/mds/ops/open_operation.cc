@@ -191,7 +191,8 @@ Status pseudo_refusal(const CompoundContext& context, InodeId directory, std::st
 }
 
 // CLAIM_NULL, CLAIM_DELEGATE_CUR: a name in the current directory.
-Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenArguments& arguments) {
+Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenArguments& arguments,
+                               bool was_there) {
   const nfs4::Component& name = *name_of(arguments.claim);
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
   TRY(context.check_access(*directory, kMayExecute));
@@ -211,36 +212,45 @@ Outcome<Target> find_or_create(const CompoundContext& context, const nfs4::OpenA
     TRY(meet_existing(context, creation, **found, target));
   } else if (found.error() != Status::kNoEnt) {
     return std::unexpected(found.error());
+  } else if (was_there) {
+    return std::unexpected(Status::kDelay);  // who believes since then that it is not there was not recalled
   } else {
     TRY(create_file(context, creation, *directory, arguments, target));
   }
   return target;
 }
 
-// Before a name is made that is not there. Whether it is, is asked once: later runs find what this operation has made.
-Outcome<> recall_directory(CompoundContext& context, const nfs4::OpenArguments& arguments) {
+// Before a name is made that is not there. Whether it is, is asked once, and told: later runs find what this
+// operation has made.
+Outcome<bool> recall_directory(CompoundContext& context, const nfs4::OpenArguments& arguments) {
   const nfs4::Component* name = name_of(arguments.claim);
-  if (name == nullptr || !arguments.how.is<nfs4::OpenType::kCreate>()) return {};
-  if (context.current.handle->export_id == Exports::kPseudoId) return {};
+  if (name == nullptr || !arguments.how.is<nfs4::OpenType::kCreate>()) return false;
+  if (context.current.handle->export_id == Exports::kPseudoId) return false;
   TRY_ASSIGN(const InodePointer directory, context.current_directory());
-  TRY_ASSIGN(const bool creates, context.suspension.once<bool>([&] {
+  struct Before {
+    bool is_there = false;
+    bool creates = false;
+  };
+  TRY_ASSIGN(const Before before, context.suspension.once<Before>([&] {
     const auto found = context.lookup(*directory, *name);
-    return !found && found.error() == Status::kNoEnt && !context.read_only() &&
-           check_create(context.requester(), *directory) == Status::kOk;
+    const bool creates = !found && found.error() == Status::kNoEnt && !context.read_only() &&
+                         check_create(context.requester(), *directory) == Status::kOk;
+    return Before{.is_there = found.has_value(), .creates = creates};
   }));
-  if (!creates) return {};
-  return context.recall_delegations(*directory);
+  if (before.creates) TRY(context.recall_delegations(*directory));
+  return before.is_there;
 }
 
 // Finding or making the file is done once, so that a re-run does not make it again (and meet it as existing).
-Outcome<Target> find_target(CompoundContext& context, const nfs4::OpenArguments& arguments) {
+Outcome<Target> find_target(CompoundContext& context, const nfs4::OpenArguments& arguments, bool was_there) {
   if (name_of(arguments.claim) == nullptr) {
     Target target;
     TRY_ASSIGN(target.handle, context.current_handle());
     return target;
   }
-  TRY_ASSIGN(const Outcome<Target> target,
-             context.suspension.once<Outcome<Target>>([&] { return find_or_create(context, arguments); }));
+  TRY_ASSIGN(const Outcome<Target> target, context.suspension.once<Outcome<Target>>([&] {
+    return find_or_create(context, arguments, was_there);
+  }));
   return target;
 }
 
@@ -362,8 +372,8 @@ nfs4::OpenResponse handle(CompoundContext& context, const nfs4::OpenArguments& a
   const bool delegated = delegation_of(arguments.claim) != nullptr;
   if (!delegated) TRY(context.check_grace(claim == ClaimType::kPrevious));
 
-  TRY(recall_directory(context, arguments));
-  TRY_ASSIGN(const Target target, find_target(context, arguments));
+  TRY_ASSIGN(const bool was_there, recall_directory(context, arguments));
+  TRY_ASSIGN(const Target target, find_target(context, arguments, was_there));
   TRY_ASSIGN(const InodePointer inode, context.services.names.get(target.handle.inode));
   if (inode->generation != target.handle.generation) return Status::kStale;
   if (target.opened) return answer_created(context, arguments, *inode, target, share);
