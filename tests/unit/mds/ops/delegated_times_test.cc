@@ -60,7 +60,7 @@ TEST_F(DelegatedTimesTest, NotWhereHeMayNotTellThem) {
   begin();
   exported.read_only = true;
   start(true, {exported});
-  holder_->join();
+  holder_->join(false);
   const auto opened = open(*holder_, "f", kWantsRead | kWithTimes);
   EXPECT_TRUE(opened.result.delegation.is<DelegationType::kRead>());
 }
