@@ -76,7 +76,7 @@ class CloseQueue {
   bool is_urgent_ = false;  // the first in waiting_
   std::vector<std::shared_ptr<Inode>> holding_;
   Milliseconds look_after_ = kHeldSoon;
-  size_t under_way_ = 0;    // taken out of waiting_, and not sent yet
+  size_t under_way_ = 0;  // taken out of waiting_, and not sent yet
   bool stopping_ = false;
   initiator::LostStateids revoked_;
   Thread thread_;  // last: uses the others

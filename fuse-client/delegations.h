@@ -60,8 +60,7 @@ class Delegations {
   // an answer that nobody was there to take any more, and is returned as well. BAD_STATEID: that answer may still
   // arrive; the server asks again. `may_be_new`: is_creating() said so.
   initiator::CallbackAnswer recall(const std::shared_ptr<Inode>& inode, const nfs4::FileHandle& handle,
-                                   const nfs4::Stateid& stateid,
-                                   bool may_be_new = false);
+                                   const nfs4::Stateid& stateid, bool may_be_new = false);
   // CB_RECALL_ANY (20.6): no more than so many are to stay.
   void keep(size_t count);
 

@@ -75,7 +75,8 @@ TEST_F(Secure, IsTheDefaultAndServesReservedPorts) {
   const auto root = handle({kRoot});
   EXPECT_EQ(from(kReserved, {kRoot, new_directory("d")}), Status::kOk);
   EXPECT_EQ(from(kAnybodys, {kRoot}), Status::kPerm);
-  EXPECT_EQ(from(kAnybodys, {nfs4::PutFileHandleArguments{root}, nfs4::GetFileHandleArguments{}}), Status::kPerm);
+  EXPECT_EQ(from(kAnybodys, {nfs4::PutFileHandleArguments{root}, nfs4::GetFileHandleArguments{}}),
+            Status::kPerm);
   EXPECT_EQ(from("127.0.0.1:40000", {kRoot}), Status::kPerm) << "this host is no exception";
   EXPECT_EQ(from("[::1]:40000", {kRoot}), Status::kPerm);
   EXPECT_EQ(from("[::1]:1", {kRoot}), Status::kOk);
