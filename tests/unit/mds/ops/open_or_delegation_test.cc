@@ -95,10 +95,12 @@ TEST_F(OpenOrDelegation, WhoHasTheFileOpenGetsBoth) {
 
 TEST_F(OpenOrDelegation, WhatIsDeniedToOthersIsDeniedByAnOpen) {
   begin();
-  const auto opened = open(*holder_, "f", kWantsRead | kOnlyOne, kShareRead);
+  const auto opened = open(*holder_, "f", kWantsRead | kOnlyOne, kShareWrite);
   EXPECT_TRUE(opened.result.delegation.is<DelegationType::kRead>());
   EXPECT_FALSE(has_no_open(opened.result));
-  EXPECT_EQ(open(*other_, "f", kShareRead).status, Status::kShareDenied);
+  EXPECT_EQ(opens(*holder_), 1U);
+  const InodeId file = server_->names->lookup(kRootInode, "f").value()->id;
+  EXPECT_FALSE(server_->opens.share_allowed(file, kShareWrite, 0, nullptr));
 }
 
 TEST_F(OpenOrDelegation, OfAFileThatIsNewToo) {
