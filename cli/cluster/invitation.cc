@@ -200,6 +200,8 @@ Outcome<JoinRequest> receive_one(const Door& door, const InvitationToken& token,
     now.wait_until(wake, steady_now() + patience, [](const State& at) { return at.came || at.ended; });
     came = now->came;
   }
+  // One that does not listen yet would not be stopped.
+  while (!server.is_running() && !state.lock()->ended) yield_thread();
   // Ends when the answer has left.
   server.stop();
   serving.join();
