@@ -102,6 +102,7 @@ std::unique_ptr<ModelClient::OpenFile> ModelClient::open_served(size_t number, b
   file->writable = writes;
   file->group = opened.attributes.status.st_gid;
   file->cursor = file->data->error_cursor();
+  file->known = file->data->losses_from_now();
   file->handle = oracle.open(number_, number, asked, simulated::Scheduler::current().look());
   return file;
 }
@@ -120,6 +121,7 @@ std::unique_ptr<ModelClient::OpenFile> ModelClient::open(size_t number, bool wri
   if (file->data == before) file->data->server_size(size, version, asked);
   inode.data = file->data;
   file->cursor = file->data->error_cursor();
+  file->known = file->data->losses_from_now();
   file->handle = oracle.open(number_, number, asked, simulated::Scheduler::current().look());
   return file;
 }

@@ -39,6 +39,7 @@ class ModelClient final : public initiator::RecoveryHandler, public initiator::O
   struct OpenFile {
     std::shared_ptr<initiator::FileIo> data;
     initiator::ErrorCursor cursor;
+    initiator::ErrorCursor known;  // the losses that the oracle knows of
     Oracle::Handle handle;
     std::shared_ptr<ClientFiles::Inode> inode;  // of a server that asks for opens
     bool writable = true;

@@ -337,10 +337,18 @@ class Worker {
     const auto count = mount().read(file, offset, sink, kept);
     const SteadyTime ended = watched.ended(count ? 0 : count.error().number());
     if (!count) return count.error().number();
+    learn_of_losses(file);
     Oracle::Handle by = file.handle;
     by.kept = kept;
     world_.oracle.check_read(by, watched.began(), ended, offset, length, sink.bytes(), *count);
     return 0;
+  }
+  // What was held may be lost with a delegation, and is seen to be before a flush or close has said so.
+  void learn_of_losses(OpenFile& file) {
+    const initiator::ErrorCursor now = file.data->losses_from_now();
+    if (now == file.known) return;
+    file.known = now;
+    if (!(now == file.cursor)) world_.oracle.may_be_lost(file.handle.file, &client_);
   }
   void truncate(OpenFile& file, uint64_t size) {
     const ModelClient::InodeLock lock(mount(), file.handle.file);

@@ -17,6 +17,8 @@ class ErrorCursor {
     return *this;
   }
 
+  // They stand at the same loss.
+  bool operator==(const ErrorCursor& other) const { return seen_.load() == other.seen_.load(); }
   bool news(uint64_t losses) const { return seen_ != losses; }
   bool take(uint64_t losses) { return seen_.exchange(losses) != losses; }
 
