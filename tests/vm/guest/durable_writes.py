@@ -62,9 +62,9 @@ class Ours:
         return json.loads(done.stdout).get(method)  # none where it is not offered
 
 
-def theirs(binaries, method):
+def theirs(binaries, method, dax=DAX):
     program = str(binaries / "bench-rpma")
-    with subprocess.Popen([program, "server", "--address", ADDRESS, "--dax", DAX], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen([program, "server", "--address", ADDRESS, "--dax", dax], stdout=subprocess.PIPE, text=True) as server:
         try:
             said = server.stdout.readline()
             if not said.startswith("listening"):

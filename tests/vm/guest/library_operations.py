@@ -7,6 +7,7 @@ import subprocess
 
 from durable_writes import ADDRESS, theirs
 
+THEIR_DAX = "/dev/dax1.0"  # on the other NVDIMM: the brick has the first one
 ROUNDS = 20
 SECONDS = "0.3"
 # The row of pnfsrdma-bench, librpma's methods that promise the same, and what both are.
@@ -26,6 +27,7 @@ def ours(binaries, row):
 def library(binaries):
     if not os.access(binaries / "bench-rpma", os.X_OK):
         raise OSError("bench-rpma is not built: librpma-dev is missing in the tree")
+    subprocess.run(["ndctl", "create-namespace", "-f", "-e", "namespace1.0", "-m", "devdax"], check=True, stdout=subprocess.DEVNULL)
     print(f"\nlibpnfsrdma, to the server, beside librpma over rxe0 to device DAX, one at a time, microseconds; medians of {ROUNDS} rounds,"
           " in turn;\nbeside the ratio to librpma's best method, the quartiles of the rounds' own ratios, and the ratio of the best rounds")
     print(f"{'':<36}{'librpma p50':>22}{'ours p50':>10}{'p99':>9}{'ratio':>7}{'quartiles':>12}{'best':>6}   aim")
@@ -34,7 +36,7 @@ def library(binaries):
         for _ in range(ROUNDS):
             mine.append(ours(binaries, row))
             for method in methods:
-                peers[method].append(theirs(binaries, method)["p50_us"])
+                peers[method].append(theirs(binaries, method, THEIR_DAX)["p50_us"])
         method = min(methods, key=lambda name: statistics.median(peers[name]))
         theirs_p50, our_p50 = statistics.median(peers[method]), statistics.median(each["p50_us"] for each in mine)
         low, _, high = statistics.quantiles([each["p50_us"] / peer for each, peer in zip(mine, peers[method])], n=4)
